@@ -1,0 +1,2 @@
+//! ingest
+fn main() {}

@@ -1,0 +1,2 @@
+//! rehearsal
+fn main() {}
