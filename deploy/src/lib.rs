@@ -1,1 +1,2 @@
 //! deploy
+pub mod model;

@@ -1,0 +1,2 @@
+//! Values without I/O.
+pub mod run_task;
