@@ -1,2 +1,3 @@
 //! deploy
 pub mod model;
+pub mod run;

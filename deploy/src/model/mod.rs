@@ -1,2 +1,3 @@
 //! Values without I/O.
 pub mod run_task;
+pub mod task;

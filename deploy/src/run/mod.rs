@@ -1,0 +1,4 @@
+//! One run, started by hand: start, follow, judge.
+
+pub mod ending;
+pub mod judge;
