@@ -70,7 +70,7 @@ pub enum Ending {
         reason: String,
     },
     /// Any other exit code.
-    #[error("container {container} ended with exit code {exit_code}{}", meaning(.outcomes, .error))]
+    #[error("container {container} ended with exit code {exit_code}{}", meaning(*.exit_code, .outcomes, .error))]
     Failed {
         /// The container.
         container: String,
@@ -204,10 +204,14 @@ fn failures(failures: &[Failure]) -> String {
     failures.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-fn meaning(outcomes: &[Outcome], error: &Option<String>) -> String {
+fn meaning(exit_code: i32, outcomes: &[Outcome], error: &Option<String>) -> String {
     let meanings: Vec<_> = outcomes.iter().map(|outcome| format!("{outcome}: {}", outcome.meaning())).collect();
     let said = error.as_ref().map(|message| format!("; it says: {message}")).unwrap_or_default();
-    if meanings.is_empty() { said } else { format!(" ({}){said}", meanings.join(", or ")) }
+    match exit_code {
+        _ if !meanings.is_empty() => format!(" ({}){said}", meanings.join(", or ")),
+        129..=159 => format!(" (killed by signal {})", exit_code - 128),
+        _ => said,
+    }
 }
 
 fn held_by(holder: &Option<String>) -> String {
