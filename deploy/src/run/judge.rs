@@ -1,0 +1,1 @@
+//! Judge a run.

@@ -1,0 +1,5 @@
+//! One run, started by hand: start, follow, judge.
+
+pub mod follow;
+pub mod judge;
+pub mod start;
