@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::config::Proof;
+use crate::config::{Config, Job, Proof};
 use crate::fingerprint::Fingerprint;
 use crate::run::judge::Proven;
 
@@ -31,6 +31,18 @@ pub struct Owner {
     pub account: String,
     /// Its region.
     pub region: String,
+}
+
+impl Owner {
+    /// Whose receipts a configuration's job has.
+    pub fn of(config: &Config, job: &Job) -> Owner {
+        Owner { job: job.name.clone(), account: config.account.clone(), region: config.region.clone() }
+    }
+
+    /// The name of the parameter that holds the receipt.
+    pub fn parameter(&self, app: &str) -> String {
+        format!("/{app}/{}/verified-run", self.job)
+    }
 }
 
 /// What the parameter holds.
@@ -126,7 +138,8 @@ impl VerifiedRun {
         VerifiedRun {
             path: Path::Direct,
             proof,
-            at,
+            // To the second, as it is written.
+            at: Timestamp::from_second(at.as_second()).unwrap_or(at),
             by: by.to_owned(),
             task: proven.task().arn.clone(),
             task_definition: proven.task().task_definition.clone(),
@@ -223,7 +236,8 @@ impl Receipt {
             Receipt::Void(void) => (None, Some(void.clone())),
         };
         let seal = String::new();
-        let text = Document { geuneul: RECEIPT_V1.to_owned(), job, account, region, verified, void, seal }.sealed().text();
+        let text =
+            Document { geuneul: RECEIPT_V1.to_owned(), job, account, region, verified, void, seal }.sealed().text();
         if text.len() > MAX_BYTES { Err(ReceiptError::TooLong(text.len())) } else { Ok(text) }
     }
 

@@ -36,7 +36,8 @@ impl Aws {
     /// The streams of a group that were written to last, newest first; one page of them.
     pub async fn newest_streams(&self, group: &str) -> Result<Vec<LogStream>, CloudError> {
         let request = self.logs.describe_log_streams().log_group_name(group);
-        let request = request.order_by(aws_sdk_cloudwatchlogs::types::OrderBy::LastEventTime).descending(true).limit(50);
+        let request =
+            request.order_by(aws_sdk_cloudwatchlogs::types::OrderBy::LastEventTime).descending(true).limit(50);
         let answer = request.send().await.map_err(|error| CloudError::new("logs:DescribeLogStreams", group, &error))?;
         let names = answer.log_streams().iter().filter_map(|stream| stream.log_stream_name());
         Ok(names.map(|name| LogStream { group: group.to_owned(), name: name.to_owned() }).collect())

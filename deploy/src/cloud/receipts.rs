@@ -2,8 +2,8 @@
 
 use aws_sdk_ssm::types::{ParameterType, ResourceTypeForTagging, Tag};
 
-use super::{Aws, CloudError, ErrorKind};
-use crate::model::{Seen, tags};
+use super::{Answer, Aws, CloudError, ErrorKind, Receipts};
+use crate::model::tags;
 
 /// Writing a receipt failed.
 #[derive(Debug, thiserror::Error)]
@@ -16,19 +16,16 @@ pub enum ReceiptWriteError {
     Cloud(#[from] CloudError),
 }
 
-impl Aws {
-    /// The receipt's text. It is a plain string: reading it needs no right to decrypt.
-    pub async fn receipt(&self, name: &str) -> Result<Seen<String>, CloudError> {
-        match self.ssm.get_parameter().name(name).send().await {
-            Ok(answer) => Ok(answer.parameter.and_then(|p| p.value).map_or(Seen::Absent, Seen::Present)),
-            Err(error) => match CloudError::new("ssm:GetParameter", name, &error) {
-                error if error.kind == ErrorKind::NotFound => Ok(Seen::Absent),
-                error if error.kind == ErrorKind::Denied => Ok(Seen::Hidden { why: error.why_hidden() }),
-                error => Err(error),
-            },
-        }
+impl Receipts for Aws {
+    // A plain string: reading it needs no right to decrypt.
+    async fn receipt(&self, name: &str) -> Answer<String> {
+        let answer = self.ssm.get_parameter().name(name).send().await;
+        let answer = answer.map_err(|error| CloudError::new("ssm:GetParameter", name, &error))?;
+        Ok(answer.parameter.and_then(|parameter| parameter.value).unwrap_or_default())
     }
+}
 
+impl Aws {
     /// Writes the receipt. Tags and overwriting exclude each other in one call: a new parameter is tagged as it is made, one
     /// that exists must carry our tags already.
     pub async fn write_receipt(&self, name: &str, text: &str, job: &str) -> Result<(), ReceiptWriteError> {
@@ -41,7 +38,8 @@ impl Aws {
             Err(error) if error.kind == ErrorKind::Conflict => {}
             Err(error) => return Err(error.into()),
         }
-        let request = self.ssm.list_tags_for_resource().resource_type(ResourceTypeForTagging::Parameter).resource_id(name);
+        let request =
+            self.ssm.list_tags_for_resource().resource_type(ResourceTypeForTagging::Parameter).resource_id(name);
         let found = request.send().await.map_err(|error| CloudError::new("ssm:ListTagsForResource", name, &error))?;
         let found = found.tag_list().iter().map(|tag| (tag.key().to_owned(), tag.value().to_owned())).collect();
         if !tags::are_ours(&found, job) {

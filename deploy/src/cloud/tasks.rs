@@ -1,8 +1,8 @@
 //! Tasks: start one, look at one, find those that run.
 
 use aws_sdk_ecs::types::{
-    AssignPublicIp, AwsVpcConfiguration, ContainerOverride, DesiredStatus, KeyValuePair, LaunchType, NetworkConfiguration,
-    TaskOverride,
+    AssignPublicIp, AwsVpcConfiguration, ContainerOverride, DesiredStatus, KeyValuePair, LaunchType,
+    NetworkConfiguration, TaskOverride,
 };
 
 use super::{Aws, CloudError};
@@ -53,7 +53,8 @@ impl Aws {
 
     /// The ARNs of the tasks that somebody started and that run, or are about to.
     pub async fn running_tasks(&self, cluster: &str, started_by: &str) -> Result<Vec<String>, CloudError> {
-        let pages = self.ecs.list_tasks().cluster(cluster).started_by(started_by).desired_status(DesiredStatus::Running);
+        let pages =
+            self.ecs.list_tasks().cluster(cluster).started_by(started_by).desired_status(DesiredStatus::Running);
         let answer = pages.send().await.map_err(|error| CloudError::new("ecs:ListTasks", cluster, &error))?;
         Ok(answer.task_arns().to_vec())
     }
@@ -63,7 +64,9 @@ fn network(run: &ManualRun) -> NetworkConfiguration {
     let network = &run.task().network;
     let vpc = AwsVpcConfiguration::builder()
         .set_subnets(Some(network.subnets.iter().cloned().collect()))
-        .set_security_groups((!network.security_groups.is_empty()).then(|| network.security_groups.iter().cloned().collect()))
+        .set_security_groups(
+            (!network.security_groups.is_empty()).then(|| network.security_groups.iter().cloned().collect()),
+        )
         .assign_public_ip(if network.assign_public_ip { AssignPublicIp::Enabled } else { AssignPublicIp::Disabled });
     NetworkConfiguration::builder().awsvpc_configuration(vpc.build().expect("the subnets are set")).build()
 }

@@ -16,12 +16,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use sha2::{Digest, Sha256};
 
 use geuneul::Trigger;
+
+use super::task_definition::{NotARevision, TaskDefinitionRef};
 use wire::{camel_case, canonical, first_difference};
 
-mod revision;
 mod wire;
-
-pub use revision::TaskDefinitionRef;
 
 /// What Scheduler replaces with the time of the occurrence. Unlike the execution id, it is the same for every retry.
 pub const SCHEDULED_TIME: &str = "<aws.scheduler.scheduled-time>";
@@ -95,10 +94,8 @@ pub struct Occurrence {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunTaskError {
     /// Not the ARN of a revision.
-    #[error(
-        "{0:?} is not the ARN of a task definition revision (arn:aws:ecs:REGION:ACCOUNT:task-definition/FAMILY:REVISION)"
-    )]
-    TaskDefinition(String),
+    #[error(transparent)]
+    TaskDefinition(#[from] NotARevision),
     /// ECS accepts only some characters in `startedBy`, which carries the job's name.
     #[error("the job's name {0:?} cannot be told to ECS: 1 to 64 letters, digits, hyphens or underscores")]
     Job(String),
@@ -197,7 +194,7 @@ impl RunTask {
         let task = RunTask::new(Parts {
             job,
             cluster: wire.cluster,
-            task_definition: wire.task_definition.parse()?,
+            task_definition: wire.task_definition.parse().map_err(RunTaskError::from)?,
             launch: match wire.launch_type {
                 wire::LaunchType::Fargate => Launch::Fargate,
             },

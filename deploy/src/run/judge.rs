@@ -9,17 +9,9 @@
 use geuneul::{Outcome, RunReport, Trigger, outcomes_of};
 
 use super::ending::Ending;
+use crate::config::Proof;
 use crate::model::run_task::ManualRun;
 use crate::model::task::{Container, Task};
-
-/// What a run must show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Proof {
-    /// Exit code 0 and a run report that says `succeeded`, with rows.
-    RunReport,
-    /// Exit code 0: for a job that prints no report.
-    ExitCode,
-}
 
 /// What the log stream of the task's container held.
 #[derive(Debug, Clone, PartialEq, Eq)]

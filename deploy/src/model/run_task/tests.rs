@@ -79,7 +79,7 @@ fn a_key_in_another_case_or_a_value_of_another_hand_is_refused() {
         ("\"Count\":1,", "", "missing field `Count`"),
         ("\"Count\":1", "\"Count\":2", "Count is 2; expected 1"),
         ("\"Count\":1", "\"Count\":1,\"Group\":\"x\"", "unknown field `Group`"),
-        ("geuneul:77", "geuneul", "not the ARN of a task definition revision"),
+        ("geuneul:77", "geuneul", "is not the ARN of a task definition with its revision"),
         ("scheduled/library-sync", "manual/library-sync", "the job's name \"\""),
         ("scheduled/library-sync", "scheduled/other", "ClientToken is \"96d44242d9d8-"),
         ("\"scheduled\"}", "\"manual\"}", "Environment[1].Value is \"manual\"; expected \"scheduled\""),
