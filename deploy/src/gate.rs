@@ -102,3 +102,6 @@ fn days(duration: &Duration) -> String {
         (days, hours) => format!("{days}d {hours}h"),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -284,3 +284,6 @@ mod rfc3339 {
         String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
+
+#[cfg(test)]
+mod tests;
