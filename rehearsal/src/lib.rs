@@ -10,6 +10,7 @@
 
 pub mod binaries;
 pub mod guardian;
+pub mod local_aws;
 pub mod postgres;
 pub mod snapshot;
 mod toolbox;

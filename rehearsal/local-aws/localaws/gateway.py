@@ -6,7 +6,7 @@ from urllib.parse import parse_qs
 from xml.sax.saxutils import escape
 
 from . import faults, iam, redact
-from .seam import JSON, REGION, Refused, actions, app, evaluator, get_account_id, router
+from .seam import Refused, actions, app, evaluator, get_account_id, router
 
 QUERY_PROTOCOL = {"iam", "sts", "ec2"}
 OWN = {"x-local-aws-own": "1"}  # our own calls (world.py) are not part of the story
@@ -73,15 +73,14 @@ def _learn(name, body, query, status):
 
 
 def _denied(service, name, resource, headers):
-    answer = actions.access_denied_response(
-        service, name, evaluator.caller_arn(), str(uuid.uuid4()), headers=headers, resource_arn=resource,
-    )
-    if service in QUERY_PROTOCOL:
-        return answer
     message = (
         f"User: {evaluator.caller_arn()} is not authorized to perform: {name} on resource: {resource} "
         f"because no identity-based policy allows the {name} action"
     )
+    if service in QUERY_PROTOCOL:
+        return actions.access_denied_response(
+            service, name, evaluator.caller_arn(), str(uuid.uuid4()), headers=headers, message=message
+        )
     return Refused("AccessDeniedException", message, 403 if service == "scheduler" else 400).response()
 
 

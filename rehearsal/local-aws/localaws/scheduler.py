@@ -37,6 +37,8 @@ async def handle_request(method, path, _headers, body, query):
                 return answer(operation(*(unquote(part) for part in match.groups()), request, query) or {})
         raise Refused("ValidationException", f"No such operation: {method} {path}")
     except Refused as refused:
+        if refused.code == "AccessDeniedException":
+            refused.status = 403
         return refused.response()
 
 
