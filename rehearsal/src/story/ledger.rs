@@ -9,7 +9,6 @@ use super::scene::Scene;
 pub struct Run {
     pub trigger: String,
     pub outcome: String,
-    pub deactivated: u64,
     pub reactivated: u64,
     pub active: u64,
     counts: Vec<(&'static str, u64)>,
@@ -27,7 +26,8 @@ impl Run {
 
 /// The newest run.
 pub fn last(scene: &Scene) -> Result<Run> {
-    let columns = format!("concat_ws(' ', trigger, status, active, {})", COUNTS.map(|c| format!("coalesce({c}, 0)")).join(", "));
+    let columns =
+        format!("concat_ws(' ', trigger, status, active, {})", COUNTS.map(|c| format!("coalesce({c}, 0)")).join(", "));
     let rows = scene.database.texts(&format!("SELECT {columns} FROM ingest.ingest_runs ORDER BY id DESC LIMIT 1"));
     let row = rows.into_iter().next().flatten().context("the ledger is empty")?;
     let mut words = row.split(' ');
@@ -36,7 +36,7 @@ pub fn last(scene: &Scene) -> Result<Run> {
     let active = word()?.parse()?;
     let counts = COUNTS.iter().map(|&name| Ok((name, word()?.parse()?))).collect::<Result<Vec<_>>>()?;
     let count = |wanted: &str| counts.iter().find(|(name, _)| *name == wanted).map_or(0, |(_, count)| *count);
-    Ok(Run { deactivated: count("deactivated"), reactivated: count("reactivated"), trigger, outcome, active, counts })
+    Ok(Run { reactivated: count("reactivated"), trigger, outcome, active, counts })
 }
 
 /// How many runs there are.
@@ -51,7 +51,9 @@ pub fn active_places(scene: &Scene) -> Result<i64> {
 
 /// Every row of every table, as text.
 pub fn dump(scene: &Scene) -> Result<String> {
-    let tables = scene.database.texts("SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname = 'ingest'");
+    let tables = scene
+        .database
+        .texts("SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname = 'ingest'");
     let mut dump = String::new();
     for table in tables.into_iter().flatten() {
         let rows = scene.database.texts(&format!("SELECT t::text FROM {table} t"));

@@ -9,12 +9,12 @@ mod transcript;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Result, ensure};
 use rehearsal::snapshot::{self, Change, Rows};
 
 use ledger::Run;
 use proofs::Proofs;
-use scene::{JOB, Scene};
+use scene::Scene;
 
 /// How many rows an invented month has.
 const INVENTED_ROWS: usize = 1_200;
@@ -60,7 +60,8 @@ fn switch_on(scene: &mut Scene, proofs: &mut Proofs, rows: usize) -> Result<()> 
     scene.deploy(&["enable"], 3)?;
     proofs.add("enable refuses without a receipt", "exit 3, state DISABLED");
     proofs.check("the schedule is still off", scene.schedule_state()?, "DISABLED");
-    scene.say("Run it once, by hand, with the schedule's own input: a real task, the decrypted key, a real PostgreSQL.");
+    scene
+        .say("Run it once, by hand, with the schedule's own input: a real task, the decrypted key, a real PostgreSQL.");
     scene.deploy(&["trigger-now"], 0)?;
     let run = ledger::last(scene)?;
     proofs.check("the first run inserts every row", run.counts(), format!("fetched={rows} inserted={rows}"));
@@ -92,7 +93,11 @@ fn months_pass(scene: &mut Scene, proofs: &mut Proofs, first: Rows, further: Vec
         let run = the_schedule_fires(scene)?;
         let expected = expected.map_or(run.counts(), |change| counts_of(change, month.len()));
         proofs.check("the month after is mirrored", run.counts(), expected);
-        proofs.check("the table holds what is published", ledger::active_places(scene)?.to_string(), run.active.to_string());
+        proofs.check(
+            "the table holds what is published",
+            ledger::active_places(scene)?.to_string(),
+            run.active.to_string(),
+        );
         published = month;
     }
 
@@ -124,18 +129,17 @@ fn nothing_leaked(scene: &mut Scene, proofs: &mut Proofs) -> Result<()> {
     let searched = scene.everything_but_the_parameter_store()?;
     let hits: usize = scene.key_forms().iter().map(|key| searched.matches(key.as_str()).count()).sum();
     proofs.check("the key is nowhere but in the parameter store", format!("{hits} hits"), "0 hits");
-    proofs.add("what was searched", &format!("{} KB: transcript, logs, AWS state, tables, files", searched.len() / 1024));
+    proofs
+        .add("what was searched", &format!("{} KB: transcript, logs, AWS state, tables, files", searched.len() / 1024));
     Ok(())
 }
 
 fn the_schedule_fires(scene: &mut Scene) -> Result<Run> {
     let before = ledger::count(scene)?;
-    let now = scene.aws.advance_to_next_fire(&format!("{JOB}/{JOB}")).context("move the clock to the next fire time")?;
-    scene.note(&format!("it is {now}"));
-    scene.wait_for_tasks()?;
+    scene.let_it_fire()?;
     let run = ledger::last(scene)?;
-    anyhow::ensure!(ledger::count(scene)? == before + 1, "the schedule fired, and no run followed");
-    scene.note(&format!("task ended: {} ({}) {}", run.outcome, run.trigger, run.counts()));
+    ensure!(ledger::count(scene)? == before + 1, "the schedule fired, and no run followed");
+    scene.note(&format!("{} run {}: {}", run.trigger, run.outcome, run.counts()));
     Ok(run)
 }
 

@@ -4,13 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use rehearsal::binaries::{self, Binaries};
-use rehearsal::local_aws::{Image, LocalAws, WorldSpec};
+use rehearsal::local_aws::{Image, Images, Invocation, LocalAws, WorldSpec};
 use rehearsal::postgres::{Cluster, Database};
 use rehearsal::snapshot::Rows;
 use rehearsal::upstream::Upstream;
 use rehearsal::{RunDir, toolbox};
+use serde_json::Value;
 
 use super::transcript::Transcript;
 use super::{interrupt, ledger};
@@ -44,8 +45,9 @@ impl Scene {
         let database = cluster.named_database("geuneul");
         database.execute(&format!("GRANT CREATE ON DATABASE geuneul TO {ROLE}"));
         let upstream = Upstream::start(rows)?;
-        let aws = LocalAws::start(&[Image::process(IMAGE, programs.ingest())])?;
-        let scene = Scene { aws, upstream, database, _cluster: cluster, transcript: Transcript::default(), programs, folder };
+        let aws = LocalAws::start(Images::from([(IMAGE.to_owned(), Image::new(programs.ingest()))]))?;
+        let scene =
+            Scene { aws, upstream, database, _cluster: cluster, transcript: Transcript::default(), programs, folder };
         scene.make_the_world()?;
         interrupt::check()?;
         Ok(scene)
@@ -54,17 +56,16 @@ impl Scene {
     fn make_the_world(&self) -> Result<()> {
         let port = self.database.port().to_string();
         let base_url = self.upstream.base_url();
-        let world = self.aws.world(&WorldSpec {
-            image: IMAGE,
-            environment: &[
-                ("DB_HOST", self.database.host()),
-                ("DB_PORT", &port),
-                ("DB_NAME", self.database.name()),
-                ("DB_USERNAME", ROLE),
-                ("DB_SSLMODE", "disable"),
-                ("DATA_GO_KR_BASE_URL", &base_url),
-            ],
-        })?;
+        let environment = [
+            ("DB_HOST", self.database.host()),
+            ("DB_PORT", &port),
+            ("DB_NAME", self.database.name()),
+            ("DB_USERNAME", ROLE),
+            ("DB_SSLMODE", "disable"),
+            ("DATA_GO_KR_BASE_URL", &base_url),
+        ];
+        let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let world = self.aws.world(&WorldSpec { environment: environment.into(), ..WorldSpec::new(IMAGE) })?;
         let subnets = quoted(&world.subnets);
         let groups = quoted(&world.security_groups);
         let config = format!(
@@ -140,7 +141,25 @@ from = "env:DATA_GO_KR_SERVICE_KEY"
 
     /// ENABLED or DISABLED, as the local AWS has it.
     pub fn schedule_state(&self) -> Result<String> {
-        self.aws.schedule_state(JOB, JOB)
+        let state: Value = serde_json::from_str(&self.aws.state()?)?;
+        let schedules = state["schedules"].as_object().context("the local AWS has no schedules")?;
+        let ours =
+            schedules.values().find(|schedule| schedule["Name"] == JOB).context("the schedule does not exist")?;
+        Ok(ours["State"].as_str().unwrap_or("?").to_owned())
+    }
+
+    /// Moves the clock to the schedule's next fire time and waits until its task has ended.
+    pub fn let_it_fire(&mut self) -> Result<()> {
+        interrupt::check()?;
+        let fired = self.aws.advance_to_next_fire(&format!("{JOB}/{JOB}"))?;
+        let [Invocation { scheduled_time, delivered: true, tasks, .. }] = &fired[..] else {
+            bail!("the schedule did not fire as it should: {fired:?}");
+        };
+        self.note(&format!("fired for {scheduled_time}"));
+        for task in tasks {
+            self.aws.wait_for_task(task)?;
+        }
+        interrupt::check()
     }
 
     /// The key in each form that it can take: as it is, percent-encoded, inside JSON, in base64-free pieces long enough to matter.
@@ -161,7 +180,8 @@ from = "env:DATA_GO_KR_SERVICE_KEY"
     /// How to go on by hand, for `--keep`.
     pub fn print_how_to_drive_it(&mut self) {
         let mut lines = vec![format!("cd {}", self.folder.path().display())];
-        let shell = self.shell().into_iter().filter(|(name, _)| !["PATH", "TERM", "HOME", "NO_COLOR"].contains(&name.as_str()));
+        let shell =
+            self.shell().into_iter().filter(|(name, _)| !["PATH", "TERM", "HOME", "NO_COLOR"].contains(&name.as_str()));
         lines.extend(shell.map(|(name, value)| format!("export {name}='{value}'")));
         let folder = self.programs.deploy().parent().unwrap_or(Path::new(".")).display();
         lines.push(format!("export PATH=\"{folder}:$PATH\""));

@@ -40,7 +40,11 @@ impl Transcript {
         loop {
             let read = output.read(&mut buffer)?;
             pending.extend_from_slice(&buffer[..read]);
-            let whole = if read == 0 { pending.len() } else { pending.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1) };
+            let whole = if read == 0 {
+                pending.len()
+            } else {
+                pending.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1)
+            };
             let text: Vec<u8> = pending.drain(..whole).collect();
             self.print(&String::from_utf8_lossy(&text));
             if read == 0 {
