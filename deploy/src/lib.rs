@@ -18,6 +18,7 @@ pub mod config;
 pub mod desired;
 pub mod exit;
 pub mod fingerprint;
+pub mod fire_times;
 pub mod gate;
 pub mod model;
 pub mod normalise;
