@@ -38,9 +38,12 @@ pub fn next(expression: &str, zone: &str, after: Timestamp, count: usize) -> Res
     let fields = expression.strip_prefix("cron(").and_then(|rest| rest.strip_suffix(')'));
     let fields = fields.ok_or_else(|| FireTimeError::NotCron(expression.to_owned()))?;
     let wrong = |why: String| FireTimeError::Cron { expression: expression.to_owned(), why };
-    // Sunday is 1 for AWS.
-    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Required).alternative_weekdays(true);
-    let cron = parser.build().parse(fields).map_err(|error| wrong(error.to_string()))?;
+    if fields.split_whitespace().count() != 6 {
+        return Err(wrong("six fields are expected".to_owned()));
+    }
+    // Sunday is 1 for AWS; a year needs seconds beside it here.
+    let parser = CronParser::builder().seconds(Seconds::Required).year(Year::Required).alternative_weekdays(true);
+    let cron = parser.build().parse(&format!("0 {fields}")).map_err(|error| wrong(error.to_string()))?;
     let zone = TimeZone::get(zone).map_err(|_| FireTimeError::Zone(zone.to_owned()))?;
     let mut wall = Wall(after.to_zoned_datetime(zone.clone()).datetime());
     let mut found = Vec::new();

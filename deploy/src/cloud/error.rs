@@ -63,6 +63,16 @@ impl CloudError {
         CloudError { action, thing, kind, said }
     }
 
+    /// A failure that never left this machine.
+    pub(super) fn local(action: &'static str, thing: impl Into<String>, said: impl Into<String>) -> CloudError {
+        CloudError { action, thing: thing.into(), kind: ErrorKind::Other, said: said.into() }
+    }
+
+    /// An answer without the thing.
+    pub(super) fn not_found(action: &'static str, thing: impl Into<String>) -> CloudError {
+        CloudError { action, thing: thing.into(), kind: ErrorKind::NotFound, said: "not found".to_owned() }
+    }
+
     /// The few words of a plan for something that could not be looked at: `iam:GetRole denied`.
     pub fn why_hidden(&self) -> String {
         format!("{} denied", self.action)

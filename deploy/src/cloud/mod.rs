@@ -5,8 +5,15 @@
 
 mod client;
 mod error;
+mod identity;
+mod log_groups;
 mod logs;
+mod parameters;
+mod raw;
 mod receipts;
+mod roles;
+mod schedules;
+mod task_definitions;
 mod tasks;
 
 use std::future::Future;

@@ -19,8 +19,6 @@ pub use schedule::{Group, Schedule, State};
 pub use tags::Tags;
 pub use task_definition::{TaskDefinition, TaskDefinitionRef};
 
-use crate::receipt::{Receipt, ReceiptError};
-
 /// What a look at one thing found. "Absent" and "not allowed to look" are different answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen<T> {
@@ -74,8 +72,8 @@ pub struct Live {
     pub parameters: Vec<Seen<Parameter>>,
     /// The newest active revision of the family.
     pub task_definition: Seen<TaskDefinition>,
-    /// Our inline policy on the execution role.
-    pub execution_policy: Seen<PolicyDocument>,
+    /// Our inline policy on the execution role; `None` when there is no secret or no role.
+    pub execution_policy: Option<Seen<PolicyDocument>>,
     /// The scheduler's role.
     pub scheduler_role: Seen<Role>,
     /// Our inline policy on the scheduler's role.
@@ -85,7 +83,5 @@ pub struct Live {
     /// The schedule.
     pub schedule: Seen<Schedule>,
     /// The log group that the container writes to, when it writes to one.
-    pub log_group: Option<Seen<String>>,
-    /// What the newest run by hand left, or why it cannot be read.
-    pub receipt: Seen<Result<Receipt, ReceiptError>>,
+    pub log_group: Option<(String, Seen<()>)>,
 }
