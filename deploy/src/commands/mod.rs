@@ -3,6 +3,7 @@
 pub mod apply;
 pub mod disable;
 pub mod enable;
+pub mod look;
 pub mod plan;
 pub mod status;
 pub mod trigger_now;

@@ -1,7 +1,5 @@
 //! Log streams and their lines.
 
-use super::task::Task;
-
 /// Where one container of one task writes its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogStream {
@@ -11,13 +9,6 @@ pub struct LogStream {
     pub name: String,
 }
 
-impl LogStream {
-    /// The stream of a container of a task, as the awslogs driver names it: nothing else writes to it, so that a report found
-    /// there is of this task.
-    pub fn of(group: &str, prefix: &str, container: &str, task: &Task) -> LogStream {
-        LogStream { group: group.to_owned(), name: format!("{prefix}/{container}/{}", task.id()) }
-    }
-}
 
 /// One line of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -23,6 +23,9 @@ pub enum Ending {
         /// How long we waited.
         waited: Duration,
     },
+    /// Ctrl-C.
+    #[error("we stopped watching; the task goes on")]
+    Detached,
     /// No container ran.
     #[error("the task never started: {reason}")]
     NeverStarted {
@@ -117,8 +120,8 @@ impl Ending {
                 failures.first().map_or("try again", |failure| failure_hint(&failure.reason))
             }
             Ending::Vanished => "try again; if it happens twice, look for RunTask in CloudTrail",
-            Ending::TimedOut { .. } => {
-                "only a run that was waited for can count: when the task has stopped, trigger it again with a longer --timeout"
+            Ending::TimedOut { .. } | Ending::Detached => {
+                "only a run that was waited for can count: when the task has stopped, trigger it again and wait longer"
             }
             Ending::NeverStarted { reason } => start_hint(reason),
             Ending::NoExitCode { .. } => {

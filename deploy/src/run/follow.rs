@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::ending::Ending;
 use super::judge::Report;
 use super::progress::Progress;
-use crate::cloud::{Aws, CloudError};
+use crate::cloud::{Aws, CloudError, ErrorKind};
 use crate::config::Proof;
 use crate::model::log::LogStream;
 use crate::model::run_task::ManualRun;
@@ -70,13 +70,16 @@ async fn until_stopped(
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 3 / 2).min(LONGEST_PAUSE);
-        match aws.task(&run.task().cluster, &task.arn).await? {
-            Some(seen) => {
+        let out_of_patience = last_seen.elapsed() >= UNKNOWN_FOR;
+        match aws.task(&run.task().cluster, &task.arn).await {
+            Ok(Some(seen)) => {
                 task = seen;
                 last_seen = Instant::now();
             }
-            None if last_seen.elapsed() < UNKNOWN_FOR => {}
-            None => return Ok(Err(Ending::Vanished)),
+            Ok(None) if out_of_patience => return Ok(Err(Ending::Vanished)),
+            Err(error) if out_of_patience || error.kind == ErrorKind::Denied => return Err(error),
+            // A network that is away for a moment ends no run.
+            Ok(None) | Err(_) => {}
         }
     }
 }
