@@ -56,7 +56,8 @@ async fn switch_on(context: &Context, looked_at: &Schedule) -> anyhow::Result<()
     }
     let wanted = fresh.with_state(State::Enabled);
     context.aws.update_schedule(&wanted).await?;
-    let found = context.aws.schedule(group, name).await.context("the schedule was switched on, and cannot be read back")?;
+    let found =
+        context.aws.schedule(group, name).await.context("the schedule was switched on, and cannot be read back")?;
     if found.writable() != wanted.writable() {
         let what = format!("schedule {group}/{name} is not what was sent: somebody else changed it");
         return Err(Stop::failed(what, format!("look at it: {} plan", context.program)).into());

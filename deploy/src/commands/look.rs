@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::Context;
+use crate::check;
 use crate::cloud::Whoami;
 use crate::desired::Desired;
 use crate::exit::Stop;
@@ -13,7 +14,6 @@ use crate::model::{Live, Schedule, Seen};
 use crate::normalise::Normalisers;
 use crate::observe::observe;
 use crate::plan::{Plan, Sign, Wish, plan};
-use crate::check;
 
 /// The world, and what `plan` says of it.
 pub struct Look {

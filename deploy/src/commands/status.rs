@@ -99,7 +99,9 @@ fn settings(context: &Context, look: &Look) -> Line {
     }
     let text = unsettled.join("; ");
     match is_on(look) {
-        true => Line::person("plan", text, format!("what fires is not what deploy.toml says: {} plan", context.program)),
+        true => {
+            Line::person("plan", text, format!("what fires is not what deploy.toml says: {} plan", context.program))
+        }
         false => Line::well("plan", text),
     }
 }

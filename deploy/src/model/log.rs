@@ -9,7 +9,6 @@ pub struct LogStream {
     pub name: String,
 }
 
-
 /// One line of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {

@@ -19,6 +19,8 @@ pub use schedule::{Group, Schedule, State};
 pub use tags::Tags;
 pub use task_definition::{TaskDefinition, TaskDefinitionRef};
 
+use crate::receipt::{Receipt, ReceiptError};
+
 /// What a look at one thing found. "Absent" and "not allowed to look" are different answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen<T> {
@@ -84,4 +86,6 @@ pub struct Live {
     pub schedule: Seen<Schedule>,
     /// The log group that the container writes to, when it writes to one.
     pub log_group: Option<(String, Seen<()>)>,
+    /// What the newest run by hand left, or why it cannot be read.
+    pub receipt: Seen<Result<Receipt, ReceiptError>>,
 }
