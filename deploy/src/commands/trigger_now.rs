@@ -89,8 +89,8 @@ async fn refuse_while_one_runs(context: &Context, run: &ManualRun) -> anyhow::Re
         if let Some(arn) = running.first() {
             let what = format!("a task of {} is running already: {arn}", task.job);
             let hint = format!(
-                "wait until it has stopped: aws ecs wait tasks-stopped --region {} --cluster {} --tasks {arn}",
-                context.config.region, task.cluster
+                "wait until it has stopped: aws ecs wait tasks-stopped --region {} --cluster {} --tasks {arn}\nthen: {} trigger-now",
+                context.config.region, task.cluster, context.program
             );
             return Err(Stop::refused(what, hint).into());
         }

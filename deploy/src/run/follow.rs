@@ -39,6 +39,7 @@ pub async fn follow(
     let ended = match stopped {
         Ok(Ok(task)) => {
             tail.drain(aws, run, &task, proof, &mut progress).await;
+            progress.state(&task.status);
             Ok(Ok((task, tail.into_report())))
         }
         Ok(Err(ending)) => Ok(Err(ending)),
@@ -60,11 +61,11 @@ async fn until_stopped(
     let mut pause = Duration::from_millis(200);
     let mut last_seen = Instant::now();
     loop {
-        progress.state(&task.status);
         tail.pull(aws, progress).await;
         if task.is_stopped() {
             return Ok(Ok(task));
         }
+        progress.state(&task.status);
         if progress.elapsed() >= timeout {
             return Ok(Err(Ending::TimedOut { status: task.status, waited: timeout }));
         }
@@ -108,11 +109,16 @@ impl Tail {
             for line in &lines {
                 any = true;
                 match RunReport::from_line(&line.text) {
-                    Some(Ok(report)) => self.report = Report::Found(Box::new(report)),
-                    Some(Err(error)) => self.report = Report::Unreadable(error.to_string()),
-                    None => {}
+                    Some(Ok(report)) => {
+                        progress.log(&format!("run report: {}, {} fetched", report.outcome, report.fetched));
+                        self.report = Report::Found(Box::new(report));
+                    }
+                    Some(Err(error)) => {
+                        progress.log(&line.text);
+                        self.report = Report::Unreadable(error.to_string());
+                    }
+                    None => progress.log(&line.text),
                 }
-                progress.log(&line.text);
             }
             // The end of a stream gives back the token that it was asked with.
             let at_end = next.is_none() || next == self.token;

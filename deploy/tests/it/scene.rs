@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Output};
 
+use deploy::model::Schedule;
 use geuneul::{Outcome, RunReport, SourceName, Trigger};
 use rehearsal::local_aws::{Image, LocalAws, World, WorldSpec};
 use rehearsal::{RunDir, toolbox};
@@ -108,6 +109,15 @@ from = "env:API_KEY"
         output
     }
 
+    /// Runs `deploy ...`; everything that a person and a script see of it.
+    pub fn transcript(&self, arguments: &[&str]) -> String {
+        let output = self.deploy(arguments).output().expect("deploy runs");
+        let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+        assert!(!out.contains(SECRET) && !err.contains(SECRET), "the secret was printed");
+        let code = output.status.code().map_or_else(|| "none".to_owned(), |code| code.to_string());
+        format!("$ deploy {}\nexit code: {code}\n--- stderr\n{err}--- stdout\n{out}", arguments.join(" "))
+    }
+
     /// Runs `deploy ...`, expects a refusal that changes nothing, and returns its first line.
     pub fn refusal(&self, arguments: &[&str]) -> String {
         let before = self.schedule();
@@ -163,6 +173,10 @@ from = "env:API_KEY"
 
     /// Replaces the schedule, as anybody beside `deploy` could.
     pub fn put_schedule(&self, schedule: &Value) {
+        let mut schedule = schedule.clone();
+        for read_only in Schedule::READ_ONLY.iter().chain(&["Name"]) {
+            schedule.as_object_mut().expect("an object").remove(*read_only);
+        }
         let schedule = schedule.to_string();
         self.send("scheduler", &format!("PUT /schedules/{JOB}"), "Content-Type: application/json", &schedule);
     }

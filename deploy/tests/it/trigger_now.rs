@@ -1,7 +1,6 @@
 //! `trigger-now`: one run, by hand, with what the schedule holds.
 
 use geuneul::Outcome;
-use insta_cmd::assert_cmd_snapshot;
 use rehearsal::local_aws::Failure;
 use serde_json::json;
 
@@ -9,8 +8,8 @@ use crate::scene::{Scene, report};
 
 macro_rules! snapshot {
     ($scene:expr, $arguments:expr) => {
-        insta::with_settings!({ filters => Scene::filters(), omit_expression => true, description => "" }, {
-            assert_cmd_snapshot!($scene.deploy(&$arguments));
+        insta::with_settings!({ filters => Scene::filters(), omit_expression => true }, {
+            insta::assert_snapshot!($scene.transcript(&$arguments));
         })
     };
 }
