@@ -2,14 +2,14 @@
 //!
 //! Architecture invariant: no value of a secret can stand in this file; a secret has only a place where its value comes from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use geuneul::{JobCommand, SourceName};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::exit::Stop;
@@ -105,7 +105,7 @@ pub struct Gate {
 }
 
 /// What a run must show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Proof {
     /// Exit code 0, and a run report that says `succeeded` with rows.
@@ -261,9 +261,10 @@ impl JobTable {
         let subnets = at.check(self.subnets, "subnets", "a list of 1 to 16 subnet ids", |v| {
             (1..=16).contains(&v.len()) && v.iter().all(|id| id.starts_with("subnet-"))
         })?;
-        let mut security_groups = Vec::new();
+        let mut security_groups = BTreeSet::new();
         for id in self.security_groups {
-            security_groups.push(at.check(id, "a security group", "an id such as sg-0123", |v| v.starts_with("sg-"))?);
+            security_groups
+                .insert(at.check(id, "a security group", "an id such as sg-0123", |v| v.starts_with("sg-"))?);
         }
         let mut environment = BTreeMap::new();
         for (key, value) in self.environment {
@@ -290,7 +291,11 @@ impl JobTable {
             command,
             environment,
             launch: Launch::Fargate,
-            network: Network { subnets, security_groups, assign_public_ip: self.assign_public_ip },
+            network: Network {
+                subnets: subnets.into_iter().collect(),
+                security_groups,
+                assign_public_ip: self.assign_public_ip,
+            },
             secrets,
             gate: Gate {
                 proof: self.gate.proof.unwrap_or(Proof::RunReport),

@@ -5,7 +5,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::config::{Config, Document, Job, Timing};
-use crate::model::{PolicyDocument, RunTask, TaskDefinitionRef, Tags, tags};
+use crate::model::run_task::Parts;
+use crate::model::{PolicyDocument, Tags, TaskDefinitionRef, tags};
+use crate::receipt::Owner;
 use crate::secret::Origin;
 use crate::templates;
 
@@ -25,6 +27,8 @@ pub struct Desired {
     pub parameters: Vec<WantedParameter>,
     /// The role that the schedule uses.
     pub role: WantedRole,
+    /// Whose receipts count.
+    pub owner: Owner,
     /// Where the receipt of the proven run is kept.
     pub receipt_parameter: String,
 }
@@ -83,7 +87,8 @@ impl Desired {
             tags: tags::ours(&job.name),
             parameters: job.secrets.iter().map(parameter).collect(),
             role,
-            receipt_parameter: format!("/{}/{}/verified-run", config.app, job.name),
+            receipt_parameter: Owner::of(config, job).parameter(&config.app),
+            owner: Owner::of(config, job),
             job: job.clone(),
         }
     }
@@ -180,12 +185,12 @@ impl Desired {
     }
 
     /// The one RunTask request of the job, pinned to a revision.
-    pub fn run_task(&self, task_definition: TaskDefinitionRef) -> RunTask {
+    pub fn run_task(&self, task_definition: TaskDefinitionRef) -> Parts {
         let job = &self.job;
-        RunTask {
+        Parts {
             cluster: job.cluster.clone(),
             task_definition,
-            launch: job.launch.clone(),
+            launch: job.launch,
             network: job.network.clone(),
             container: job.container.clone(),
             command: job.command.clone(),

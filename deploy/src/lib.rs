@@ -17,6 +17,8 @@ pub mod commands;
 pub mod config;
 pub mod desired;
 pub mod exit;
+pub mod fingerprint;
+pub mod gate;
 pub mod model;
 pub mod normalise;
 pub mod observe;

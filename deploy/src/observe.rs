@@ -5,15 +5,16 @@ use futures_util::future::join_all;
 use crate::cloud::{Answer, Cloud, seen};
 use crate::desired::{Desired, SCHEDULER_POLICY_NAME, role_name};
 use crate::model::{Live, Seen, TaskDefinition};
+use crate::receipt::Receipt;
 
-/// What is there. The receipt is read beside it by whoever needs one.
+/// What is there.
 pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> Answer<Live> {
     let (role, group, job) = (&desired.role.name, &desired.timing().group, &desired.job);
     let parameters = async {
         let calls = desired.parameters.iter().map(|parameter| async move { seen(cloud.parameter(&parameter.name).await) });
         join_all(calls).await.into_iter().collect::<Answer<Vec<_>>>()
     };
-    let (identity, parameters, task_definition, scheduler_role, scheduler_policy, group_found, schedule) = tokio::join!(
+    let (identity, parameters, task_definition, scheduler_role, scheduler_policy, group_found, schedule, receipt) = tokio::join!(
         cloud.identity(),
         parameters,
         async { seen(cloud.task_definition(&job.family).await) },
@@ -21,6 +22,7 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> Answer<Live> {
         async { seen(cloud.role_policy(role, SCHEDULER_POLICY_NAME).await) },
         async { seen(cloud.group(group).await) },
         async { seen(cloud.schedule(group, &job.name).await) },
+        async { seen(cloud.receipt(&desired.receipt_parameter).await) },
     );
     // Who asks comes first: with the wrong credentials, every other answer is noise.
     let (identity, task_definition) = (identity?, task_definition?);
@@ -53,6 +55,7 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> Answer<Live> {
         group: group_found?,
         schedule: schedule?,
         log_group: log_group?,
+        receipt: receipt?.map(|text| Receipt::read(&text, &desired.owner)),
     })
 }
 

@@ -20,6 +20,7 @@ use std::future::Future;
 
 pub use client::Aws;
 pub use error::{CloudError, ErrorKind};
+pub use receipts::ReceiptWriteError;
 use serde_json::{Map, Value};
 
 use crate::model::{Group, Identity, Parameter, PolicyDocument, Role, Schedule, Seen, Tags, TaskDefinition};
@@ -94,10 +95,16 @@ pub trait LogGroups {
     fn log_group(&self, name: &str) -> impl Future<Output = Answer<String>>;
 }
 
-/// What `plan` and `apply` need.
-pub trait Cloud: Whoami + Parameters + TaskDefinitions + Roles + Schedules + LogGroups {}
+/// Receipts of proven runs.
+pub trait Receipts {
+    /// The text of a job's receipt, by the parameter's name; see [`crate::receipt::Owner::parameter`].
+    fn receipt(&self, name: &str) -> impl Future<Output = Answer<String>>;
+}
 
-impl<T: Whoami + Parameters + TaskDefinitions + Roles + Schedules + LogGroups> Cloud for T {}
+/// What `plan` and `apply` need.
+pub trait Cloud: Whoami + Parameters + TaskDefinitions + Roles + Schedules + LogGroups + Receipts {}
+
+impl<T: Whoami + Parameters + TaskDefinitions + Roles + Schedules + LogGroups + Receipts> Cloud for T {}
 
 /// Turns "not there" and "not allowed to look" into answers; what else went wrong stays an error.
 pub fn seen<T>(answer: Answer<T>) -> Answer<Seen<T>> {

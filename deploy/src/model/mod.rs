@@ -3,11 +3,13 @@
 //! Architecture invariant: no SDK types, no I/O. The two documents that must survive a round trip whole (a task definition, a
 //! schedule) are kept as the JSON that AWS speaks, so that a field which this program has never heard of stays in it.
 
+pub mod log;
 pub mod parameter;
 pub mod policy;
 pub mod run_task;
 pub mod schedule;
 pub mod tags;
+pub mod task;
 pub mod task_definition;
 
 pub use parameter::{Parameter, ParameterType};
@@ -16,6 +18,8 @@ pub use run_task::{Launch, Network, RunTask};
 pub use schedule::{Group, Schedule, State};
 pub use tags::Tags;
 pub use task_definition::{TaskDefinition, TaskDefinitionRef};
+
+use crate::receipt::{Receipt, ReceiptError};
 
 /// What a look at one thing found. "Absent" and "not allowed to look" are different answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,4 +86,6 @@ pub struct Live {
     pub schedule: Seen<Schedule>,
     /// The log group that the container writes to, when it writes to one.
     pub log_group: Option<(String, Seen<()>)>,
+    /// What the newest run by hand left, or why it cannot be read.
+    pub receipt: Seen<Result<Receipt, ReceiptError>>,
 }

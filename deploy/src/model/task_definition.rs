@@ -88,6 +88,11 @@ impl TaskDefinitionRef {
     pub fn revision(&self) -> u32 {
         self.revision
     }
+
+    /// `FAMILY:REVISION`, as people say it.
+    pub fn family_and_revision(&self) -> &str {
+        &self.arn[self.family..]
+    }
 }
 
 impl fmt::Display for TaskDefinitionRef {

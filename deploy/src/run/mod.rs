@@ -1,5 +1,7 @@
 //! One run, started by hand: start, follow, judge.
 
+pub mod ending;
 pub mod follow;
 pub mod judge;
+pub mod progress;
 pub mod start;
