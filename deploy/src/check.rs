@@ -13,7 +13,8 @@ use crate::plan::Refusal;
 pub fn same_place(desired: &Desired, identity: &Identity) -> Result<(), Stop> {
     let Identity { account, arn, region } = identity;
     if *account != desired.account {
-        let what = format!("these credentials are of account {account} ({arn}), the configuration is for {}", desired.account);
+        let what =
+            format!("these credentials are of account {account} ({arn}), the configuration is for {}", desired.account);
         return Err(Stop::refused(what, "use the credentials of that account: --profile NAME, or AWS_PROFILE"));
     }
     if *region != desired.region {
@@ -61,7 +62,8 @@ pub fn check(
         refusals.push(Refusal::new(what, "give it an executionRoleArn; ECS refuses secrets without it"));
     }
     if text("networkMode") != "awsvpc" {
-        let what = format!("task definition {} has network mode {:?}, Fargate needs awsvpc", job.family, text("networkMode"));
+        let what =
+            format!("task definition {} has network mode {:?}, Fargate needs awsvpc", job.family, text("networkMode"));
         refusals.push(Refusal::new(what, "set networkMode to awsvpc in the task definition"));
     }
     if let Seen::Present(found) = &live.task_definition

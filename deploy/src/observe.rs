@@ -11,7 +11,8 @@ use crate::receipt::Receipt;
 pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> Answer<Live> {
     let (role, group, job) = (&desired.role.name, &desired.timing().group, &desired.job);
     let parameters = async {
-        let calls = desired.parameters.iter().map(|parameter| async move { seen(cloud.parameter(&parameter.name).await) });
+        let calls =
+            desired.parameters.iter().map(|parameter| async move { seen(cloud.parameter(&parameter.name).await) });
         join_all(calls).await.into_iter().collect::<Answer<Vec<_>>>()
     };
     let (identity, parameters, task_definition, scheduler_role, scheduler_policy, group_found, schedule, receipt) = tokio::join!(
@@ -32,9 +33,7 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> Answer<Live> {
     let (execution_policy, log_group) = tokio::join!(
         async {
             match execution_role.filter(|_| !desired.parameters.is_empty()) {
-                Some(arn) => {
-                    seen(cloud.role_policy(role_name(&arn), &desired.execution_policy_name()).await).map(Some)
-                }
+                Some(arn) => seen(cloud.role_policy(role_name(&arn), &desired.execution_policy_name()).await).map(Some),
                 None => Ok(None),
             }
         },

@@ -79,7 +79,8 @@ impl Draft<'_> {
         }
         let mut changes: Vec<(&str, Step)> = Vec::new();
         if !ours {
-            changes.push(("becomes ours by its tags", Step::TagRole { role: role.clone(), tags: desired.tags.clone() }));
+            changes
+                .push(("becomes ours by its tags", Step::TagRole { role: role.clone(), tags: desired.tags.clone() }));
         }
         if !self.same_policy(&found.trust, &desired.trust()) {
             let step = Step::UpdateTrust { role: role.clone(), trust: desired.trust() };

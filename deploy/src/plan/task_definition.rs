@@ -27,7 +27,9 @@ impl Draft<'_> {
             (Seen::Absent, Some(given)) => {
                 let (members, _) = self.wanted(given);
                 let step = Step::Register { members: members.clone(), tags: desired.tags.clone() };
-                self.item(Thing::TaskDefinition, family, Sign::Create, "not found; its first revision").steps.push(step);
+                self.item(Thing::TaskDefinition, family, Sign::Create, "not found; its first revision")
+                    .steps
+                    .push(step);
                 Pinned { members, pin: Some(Pin::New) }
             }
             (Seen::Present(found), given) => self.revision(found, given),
@@ -39,8 +41,7 @@ impl Draft<'_> {
         let adopted = found.writable();
         let (members, missing) = self.wanted(given.unwrap_or(&adopted));
         let arn = |name: &str| desired.parameter_arn(name);
-        let (old, new) =
-            (normalisers.task_definition(&adopted, &arn), normalisers.task_definition(&members, &arn));
+        let (old, new) = (normalisers.task_definition(&adopted, &arn), normalisers.task_definition(&members, &arn));
         let differences = differences(&old, &new);
         let family = &desired.job.family;
         let reference = found.reference();
