@@ -100,7 +100,7 @@ def _error(service, fault):
 async def _send(send, call, answer):
     status, headers, body = answer
     call.update(status=status, error=_code(body))
-    lines = {**headers, "x-amzn-requestid": str(uuid.uuid4())}
+    lines = {**headers, "content-length": str(len(body)), "x-amzn-requestid": str(uuid.uuid4())}
     encoded = [(name.lower().encode(), value.encode()) for name, value in lines.items()]
     await send({"type": "http.response.start", "status": status, "headers": encoded})
     await send({"type": "http.response.body", "body": body})
