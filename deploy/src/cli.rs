@@ -1,12 +1,16 @@
 //! The command line: flags to values, values to a verb, an error to an exit code.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::cloud::CloudError;
 use crate::commands::{self, Context};
 use crate::exit::{Exit, Stop};
+use crate::explain;
+use crate::render::Style;
 
 /// Puts a container job on a schedule, switched off, proves one run, and only then lets it be switched on.
 #[derive(Debug, Parser)]
@@ -49,6 +53,19 @@ pub enum Color {
     Always,
     /// Never.
     Never,
+}
+
+impl Color {
+    /// The style for stdout: what was asked for, else colour on a terminal unless NO_COLOR is set.
+    pub fn style(self) -> Style {
+        let asked = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let color = match self {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => asked && std::io::stdout().is_terminal(),
+        };
+        Style { color }
+    }
 }
 
 /// The verbs, one file each under `commands/`.
@@ -101,15 +118,15 @@ async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
 /// Prints an error with its causes, and its way out.
 fn report(error: &anyhow::Error) -> Exit {
     eprintln!("error: {error:#}");
-    match error.downcast_ref::<Stop>() {
-        Some(stop) => {
-            for line in stop.hint.lines() {
-                eprintln!("hint: {line}");
-            }
-            stop.exit
-        }
-        None => Exit::Failed,
+    let (exit, hint) = match (error.downcast_ref::<Stop>(), error.downcast_ref::<CloudError>()) {
+        (Some(stop), _) => (stop.exit, stop.hint.clone()),
+        (None, Some(error)) => (Exit::Failed, explain::hint(error)),
+        (None, None) => (Exit::Failed, String::new()),
+    };
+    for line in hint.lines() {
+        eprintln!("hint: {line}");
     }
+    exit
 }
 
 /// `RUST_LOG` only: the SDK's own logs hold request bodies at trace level, so that everything of AWS stays at warn.

@@ -17,6 +17,7 @@ pub mod commands;
 pub mod config;
 pub mod desired;
 pub mod exit;
+pub mod explain;
 pub mod fingerprint;
 pub mod fire_times;
 pub mod gate;

@@ -64,7 +64,7 @@ impl CloudError {
     }
 
     /// A failure that never left this machine.
-    pub(super) fn local(action: &'static str, thing: impl Into<String>, said: impl Into<String>) -> CloudError {
+    pub(crate) fn local(action: &'static str, thing: impl Into<String>, said: impl Into<String>) -> CloudError {
         CloudError { action, thing: thing.into(), kind: ErrorKind::Other, said: said.into() }
     }
 

@@ -1,40 +1,16 @@
-//! What `trigger-now`, `enable` and `status` look at before anything else: the world, and what `plan` says of it.
+//! Questions that `trigger-now`, `enable` and `status` ask of what was looked at.
 
 use jiff::Timestamp;
 
-use super::Context;
-use crate::check;
-use crate::cloud::Whoami;
-use crate::desired::Desired;
+use super::{Context, Outlook};
 use crate::exit::Stop;
 use crate::model::log::LogStream;
 use crate::model::run_task::RunTask;
 use crate::model::task::Task;
-use crate::model::{Live, Schedule, Seen};
-use crate::normalise::Normalisers;
-use crate::observe::observe;
-use crate::plan::{Plan, Sign, Wish, plan};
+use crate::model::{Schedule, Seen};
+use crate::plan::Sign;
 
-/// The world, and what `plan` says of it.
-pub struct Look {
-    /// What is wanted.
-    pub desired: Desired,
-    /// What is there.
-    pub live: Live,
-    /// What would change.
-    pub plan: Plan,
-}
-
-impl Look {
-    /// Looks. The wrong account or region is refused before anything else is believed.
-    pub async fn at(context: &Context) -> anyhow::Result<Look> {
-        let desired = Desired::new(&context.config, &context.job);
-        check::same_place(&desired, &context.aws.identity().await?)?;
-        let live = observe(&context.aws, &desired).await?;
-        let plan = plan(&desired, &live, Wish::default(), Normalisers::default());
-        Ok(Look { desired, live, plan })
-    }
-
+impl Outlook {
     /// The schedule; without one there is nothing to run or to switch on.
     pub fn schedule(&self, context: &Context) -> Result<&Schedule, Stop> {
         let (job, group) = (&self.desired.job.name, &self.desired.timing().group);

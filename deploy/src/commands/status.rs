@@ -6,11 +6,12 @@ use clap::Args;
 use geuneul::{Outcome, RunReport};
 use jiff::Timestamp;
 
-use super::Context;
-use super::look::{Look, minute};
+use super::look::minute;
+use super::{Context, Outlook};
 use crate::exit::Exit;
 use crate::fingerprint::Fingerprint;
 use crate::model::{Seen, State};
+use crate::plan::Wish;
 use crate::receipt::Receipt;
 use crate::run::ending::humantime;
 use crate::run::history::{proof_of_the_scheduled_path, recent_runs};
@@ -40,7 +41,7 @@ impl Line {
 
 /// Carries the verb out.
 pub async fn run(context: &Context, _args: StatusArgs) -> anyhow::Result<Exit> {
-    let look = Look::at(context).await?;
+    let look = context.look(Wish::default()).await?;
     let mut lines = vec![schedule(context, &look), fires(&look), settings(context, &look), gate_line(context, &look)];
     lines.extend(receipt(&look));
     lines.extend(runs(context, &look).await);
@@ -59,7 +60,7 @@ pub async fn run(context: &Context, _args: StatusArgs) -> anyhow::Result<Exit> {
     Ok(if people.is_empty() { Exit::Done } else { Exit::NeedsPerson })
 }
 
-fn schedule(context: &Context, look: &Look) -> Line {
+fn schedule(context: &Context, look: &Outlook) -> Line {
     let timing = look.desired.timing();
     match &look.live.schedule {
         Seen::Absent => Line::person("schedule", "absent", format!("make it: {} apply --disabled", context.program)),
@@ -73,7 +74,7 @@ fn schedule(context: &Context, look: &Look) -> Line {
 }
 
 /// Of the live schedule: a fire time that somebody else has set is the one that counts.
-fn fires(look: &Look) -> Line {
+fn fires(look: &Outlook) -> Line {
     let Some(schedule) = look.live.schedule.present() else { return Line::well("fires", "never") };
     let expression = schedule.text("ScheduleExpression").unwrap_or_default();
     let zone = schedule.text("ScheduleExpressionTimezone").unwrap_or("UTC");
@@ -92,7 +93,7 @@ fn fires(look: &Look) -> Line {
 }
 
 /// What is there against what is wanted. It matters to whoever sleeps only when the schedule is on.
-fn settings(context: &Context, look: &Look) -> Line {
+fn settings(context: &Context, look: &Outlook) -> Line {
     let unsettled = look.unsettled();
     if unsettled.is_empty() {
         return Line::well("plan", "empty: everything is as deploy.toml says");
@@ -106,7 +107,7 @@ fn settings(context: &Context, look: &Look) -> Line {
     }
 }
 
-fn gate_line(context: &Context, look: &Look) -> Line {
+fn gate_line(context: &Context, look: &Outlook) -> Line {
     let open = match Fingerprint::of(&look.live) {
         Err(error) => Err(vec![error.to_string()]),
         Ok(now) => gate::open(&look.live.receipt, &now, &look.desired.job.gate, Timestamp::now())
@@ -121,14 +122,14 @@ fn gate_line(context: &Context, look: &Look) -> Line {
     }
 }
 
-fn receipt(look: &Look) -> Option<Line> {
+fn receipt(look: &Outlook) -> Option<Line> {
     let Seen::Present(Ok(Receipt::Verified(run))) = &look.live.receipt else { return None };
     let revision = run.task_definition().rsplit('/').next().unwrap_or_default();
     let rows = run.counts().map(|counts| format!(", {} rows", counts.fetched)).unwrap_or_default();
     Some(Line::well("receipt", format!("{} by {}: {revision}{rows}", minute(run.at()), run.by())))
 }
 
-async fn runs(context: &Context, look: &Look) -> Vec<Line> {
+async fn runs(context: &Context, look: &Outlook) -> Vec<Line> {
     let Some((group, prefix)) = look.stream_prefix() else {
         return vec![Line::well("runs", "not known: the container's log driver is not awslogs")];
     };
@@ -167,6 +168,6 @@ fn when(report: &RunReport) -> String {
     report.started_at.parse().map_or_else(|_| report.started_at.clone(), minute)
 }
 
-fn is_on(look: &Look) -> bool {
+fn is_on(look: &Outlook) -> bool {
     look.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Enabled)
 }

@@ -94,12 +94,27 @@ pub struct Refusal {
     pub what: String,
     /// The way out.
     pub hint: String,
+    /// The flag that lifts it, when one does.
+    pub cure: Option<Cure>,
+}
+
+/// A flag that lifts a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cure {
+    /// `--disabled`.
+    Disabled,
+    /// `--adopt`, which a person must decide on.
+    Adopt,
 }
 
 impl Refusal {
     /// A refusal with its way out.
     pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Refusal {
-        Refusal { what: what.into(), hint: hint.into() }
+        Refusal { what: what.into(), hint: hint.into(), cure: None }
+    }
+
+    fn cured_by(self, cure: Cure) -> Refusal {
+        Refusal { cure: Some(cure), ..self }
     }
 }
 
@@ -257,6 +272,15 @@ impl Plan {
         self.items.iter().all(|item| item.sign == Sign::Same || !item.thing.is_changed_by_us())
     }
 
+    /// Whether it changes what the job runs, or how.
+    pub fn moves_the_run(&self) -> bool {
+        self.steps().any(|step| match step {
+            Step::Register { .. } | Step::CreateSchedule(_) | Step::OverwriteParameter { .. } => true,
+            Step::UpdateSchedule(_) => true,
+            _ => false,
+        })
+    }
+
     /// How many items have this sign.
     pub fn count(&self, sign: Sign) -> usize {
         self.items.iter().filter(|item| item.sign == sign).count()
@@ -319,8 +343,8 @@ impl Draft<'_> {
     fn foreign(&mut self, thing: Thing, name: &str, why: &str) {
         self.item(thing, name, Sign::Blocked, why);
         let what = format!("{} {name} is there and not ours: {why}", thing.as_str());
-        self.refusals
-            .push(Refusal::new(what, "take it over with --adopt, or choose another name in the configuration"));
+        let hint = "take it over with --adopt, or choose another name in the configuration";
+        self.refusals.push(Refusal::new(what, hint).cured_by(Cure::Adopt));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Draft, Pin, Pinned, Refusal, ScheduleStep, Sign, Step, Thing, lines};
+use super::{Cure, Draft, Pin, Pinned, Refusal, ScheduleStep, Sign, Step, Thing, lines};
 use crate::model::run_task::Parts;
 use crate::model::{RunTask, Schedule, Seen, State, tags};
 use crate::normalise::{Difference, differences};
@@ -89,7 +89,7 @@ impl Draft<'_> {
         let (name, timing) = (&self.desired.job.name, self.desired.timing());
         if !self.wish.disabled {
             let what = format!("schedule {name} is new, and a new schedule is created switched off, when that is said");
-            self.refusals.push(Refusal::new(what, "say apply --disabled"));
+            self.refusals.push(Refusal::new(what, "say apply --disabled").cured_by(Cure::Disabled));
         }
         let details = vec![
             ("when".to_owned(), format!("{} {}", timing.expression, timing.timezone)),
@@ -121,7 +121,7 @@ impl Draft<'_> {
         if moves && wanted_state == State::Enabled {
             let what = format!("job {name} is ENABLED, and this would move what it runs");
             let hint = "apply --disabled switches it off first; then trigger-now and enable prove it again";
-            self.refusals.push(Refusal::new(what, hint));
+            self.refusals.push(Refusal::new(what, hint).cured_by(Cure::Disabled));
         }
         let why = why(&found_differences, &step.pin);
         let kept = match (state, wanted_state) {
