@@ -75,9 +75,11 @@ async fn to_its_end(
     };
     eprintln!("started {} of {}", task.arn, run.task().task_definition.family_and_revision());
     let (stream, proof) = (look.stream(&task), look.desired.job.gate.proof);
+    // Ctrl-C is listened to before anything is printed.
     let ended = tokio::select! {
-        ended = follow(&context.aws, run, task, stream, proof, timeout) => ended?,
+        biased;
         _ = tokio::signal::ctrl_c() => Err(Ending::Detached),
+        ended = follow(&context.aws, run, task, stream, proof, timeout) => ended?,
     };
     Ok(ended.and_then(|(task, report)| judge(run, &task, &report, proof)))
 }
