@@ -21,7 +21,7 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> Answer<Live> {
         async { seen(cloud.task_definition(&job.family).await) },
         async { seen(cloud.role(role).await) },
         async { seen(cloud.role_policy(role, SCHEDULER_POLICY_NAME).await) },
-        async { seen(cloud.group(group).await) },
+        async { seen(cloud.group(group, &desired.group_arn()).await) },
         async { seen(cloud.schedule(group, &job.name).await) },
         async { seen(cloud.receipt(&desired.receipt_parameter).await) },
     );

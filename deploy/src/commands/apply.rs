@@ -58,7 +58,11 @@ pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
         let what = "everything was written, and AWS does not show all of it";
         return Err(Stop::failed(what, format!("look again with `{} plan`", context.program)).into());
     }
-    println!("applied: {} of {} steps, and read back", plan.steps().count(), plan.steps().count());
+    let steps = match plan.steps().count() {
+        1 => "1 step".to_owned(),
+        n => format!("{n} steps"),
+    };
+    println!("applied {steps} and read everything back");
     say_next(context, &after, &live, wish);
     Ok(Exit::Done)
 }
