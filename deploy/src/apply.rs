@@ -72,7 +72,7 @@ pub async fn apply(
 }
 
 /// Reads everything back: AWS shows what was written when the plan is empty. A while is given, because IAM's reads may lag.
-pub async fn settle(cloud: &impl Cloud, desired: &Desired, wish: Wish, patience: Patience) -> Answer<Plan> {
+pub async fn settle(cloud: &impl Cloud, desired: &Desired, wish: Wish, patience: Patience) -> anyhow::Result<Plan> {
     let wish = Wish { disabled: wish.disabled, adopt: false, rotate: false };
     let (deadline, mut pause) = (Instant::now() + patience.limit, patience.pause);
     loop {

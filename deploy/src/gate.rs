@@ -35,7 +35,7 @@ pub enum Closed {
         at: Timestamp,
     },
     /// The proof is too old.
-    #[error("the verified run of {at} is {} old; gate.max_age is {}", days(.age), days(.max_age))]
+    #[error("the verified run of {at} is {} old, more than gate.max_age = {}", days(.age), days(.max_age))]
     TooOld {
         /// When the run was proven.
         at: Timestamp,

@@ -19,6 +19,7 @@ pub mod desired;
 pub mod exit;
 pub mod explain;
 pub mod fingerprint;
+pub mod fire_times;
 pub mod gate;
 pub mod model;
 pub mod normalise;

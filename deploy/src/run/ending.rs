@@ -23,6 +23,9 @@ pub enum Ending {
         /// How long we waited.
         waited: Duration,
     },
+    /// Ctrl-C.
+    #[error("we stopped watching; the task goes on")]
+    Detached,
     /// No container ran.
     #[error("the task never started: {reason}")]
     NeverStarted {
@@ -117,8 +120,8 @@ impl Ending {
                 failures.first().map_or("try again", |failure| failure_hint(&failure.reason))
             }
             Ending::Vanished => "try again; if it happens twice, look for RunTask in CloudTrail",
-            Ending::TimedOut { .. } => {
-                "only a run that was waited for can count: when the task has stopped, trigger it again with a longer --timeout"
+            Ending::TimedOut { .. } | Ending::Detached => {
+                "only a run that was waited for can count: when the task has stopped, trigger it again and wait longer"
             }
             Ending::NeverStarted { reason } => start_hint(reason),
             Ending::NoExitCode { .. } => {
@@ -221,6 +224,9 @@ fn held_by(holder: &Option<String>) -> String {
 /// `95 s` as `1m 35s`.
 pub fn humantime(duration: &Duration) -> String {
     let seconds = duration.as_secs();
+    if seconds < 10 && duration.subsec_millis() >= 100 {
+        return format!("{:.1}s", duration.as_secs_f64());
+    }
     match (seconds / 60, seconds % 60) {
         (0, seconds) => format!("{seconds}s"),
         (minutes, 0) => format!("{minutes}m"),

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::ending::Ending;
 use super::judge::Report;
 use super::progress::Progress;
-use crate::cloud::{Aws, CloudError};
+use crate::cloud::{Aws, CloudError, ErrorKind};
 use crate::config::Proof;
 use crate::model::log::LogStream;
 use crate::model::run_task::ManualRun;
@@ -39,6 +39,7 @@ pub async fn follow(
     let ended = match stopped {
         Ok(Ok(task)) => {
             tail.drain(aws, run, &task, proof, &mut progress).await;
+            progress.state(&task.status);
             Ok(Ok((task, tail.into_report())))
         }
         Ok(Err(ending)) => Ok(Err(ending)),
@@ -60,23 +61,26 @@ async fn until_stopped(
     let mut pause = Duration::from_millis(200);
     let mut last_seen = Instant::now();
     loop {
-        progress.state(&task.status);
         tail.pull(aws, progress).await;
         if task.is_stopped() {
             return Ok(Ok(task));
         }
+        progress.state(&task.status);
         if progress.elapsed() >= timeout {
             return Ok(Err(Ending::TimedOut { status: task.status, waited: timeout }));
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 3 / 2).min(LONGEST_PAUSE);
-        match aws.task(&run.task().cluster, &task.arn).await? {
-            Some(seen) => {
+        let out_of_patience = last_seen.elapsed() >= UNKNOWN_FOR;
+        match aws.task(&run.task().cluster, &task.arn).await {
+            Ok(Some(seen)) => {
                 task = seen;
                 last_seen = Instant::now();
             }
-            None if last_seen.elapsed() < UNKNOWN_FOR => {}
-            None => return Ok(Err(Ending::Vanished)),
+            Ok(None) if out_of_patience => return Ok(Err(Ending::Vanished)),
+            Err(error) if out_of_patience || error.kind == ErrorKind::Denied => return Err(error),
+            // A network that is away for a moment ends no run.
+            Ok(None) | Err(_) => {}
         }
     }
 }
@@ -105,11 +109,16 @@ impl Tail {
             for line in &lines {
                 any = true;
                 match RunReport::from_line(&line.text) {
-                    Some(Ok(report)) => self.report = Report::Found(Box::new(report)),
-                    Some(Err(error)) => self.report = Report::Unreadable(error.to_string()),
-                    None => {}
+                    Some(Ok(report)) => {
+                        progress.log(&format!("run report: {}, {} fetched", report.outcome, report.fetched));
+                        self.report = Report::Found(Box::new(report));
+                    }
+                    Some(Err(error)) => {
+                        progress.log(&line.text);
+                        self.report = Report::Unreadable(error.to_string());
+                    }
+                    None => progress.log(&line.text),
                 }
-                progress.log(&line.text);
             }
             // The end of a stream gives back the token that it was asked with.
             let at_end = next.is_none() || next == self.token;

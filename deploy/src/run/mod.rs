@@ -2,6 +2,7 @@
 
 pub mod ending;
 pub mod follow;
+pub mod history;
 pub mod judge;
 pub mod progress;
 pub mod start;

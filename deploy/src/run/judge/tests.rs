@@ -243,6 +243,7 @@ fn every_other_ending_says_what_happened_and_what_to_do() {
             Ending::NotPlaced(vec![Failure { reason: "AGENT".to_owned(), detail: Some("disconnected".to_owned()) }]),
         ),
         ("vanished", Ending::Vanished),
+        ("Ctrl-C", Ending::Detached),
         ("timed out", Ending::TimedOut { status: "PENDING".to_owned(), waited: Duration::from_secs(930) }),
     ];
     for (case, change, report) in judged {
