@@ -19,15 +19,17 @@ use crate::secret::{SecretValue, Values};
 pub struct Patience {
     /// In all.
     pub limit: Duration,
-    /// Between two tries.
+    /// Between the first two tries; each pause is twice as long as the one before, up to five seconds.
     pub pause: Duration,
 }
 
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
 impl Patience {
     /// As long as Terraform waits for IAM.
-    pub const IAM: Patience = Patience { limit: Duration::from_secs(120), pause: Duration::from_secs(3) };
+    pub const IAM: Patience = Patience { limit: Duration::from_secs(120), pause: Duration::from_millis(500) };
     /// As long as a read may lag behind a write.
-    pub const READ_BACK: Patience = Patience { limit: Duration::from_secs(30), pause: Duration::from_secs(2) };
+    pub const READ_BACK: Patience = Patience { limit: Duration::from_secs(30), pause: Duration::from_millis(500) };
 }
 
 /// A plan that was carried out in part.
@@ -70,15 +72,16 @@ pub async fn apply(
 }
 
 /// Reads everything back: AWS shows what was written when the plan is empty. A while is given, because IAM's reads may lag.
-pub async fn settle(cloud: &impl Cloud, desired: &Desired, wish: Wish, patience: Patience) -> Answer<Plan> {
+pub async fn settle(cloud: &impl Cloud, desired: &Desired, wish: Wish, patience: Patience) -> anyhow::Result<Plan> {
     let wish = Wish { disabled: wish.disabled, adopt: false, rotate: false };
-    let deadline = Instant::now() + patience.limit;
+    let (deadline, mut pause) = (Instant::now() + patience.limit, patience.pause);
     loop {
         let plan = plan::plan(desired, &observe(cloud, desired).await?, wish, Normalisers::default());
         if plan.is_empty() || Instant::now() >= deadline {
             return Ok(plan);
         }
-        tokio::time::sleep(patience.pause).await;
+        tokio::time::sleep(pause).await;
+        pause = LONGEST_PAUSE.min(pause * 2);
     }
 }
 
@@ -91,7 +94,7 @@ async fn patiently(
     patience: Patience,
     say: &mut dyn FnMut(&str),
 ) -> Answer<String> {
-    let deadline = Instant::now() + patience.limit;
+    let (deadline, mut pause) = (Instant::now() + patience.limit, patience.pause);
     let mut waiting = false;
     loop {
         match carry_out(cloud, step, values, registered).await {
@@ -100,7 +103,8 @@ async fn patiently(
                     say(&format!("waiting: IAM may need up to {} s to tell of the role", patience.limit.as_secs()));
                 }
                 waiting = true;
-                tokio::time::sleep(patience.pause).await;
+                tokio::time::sleep(pause).await;
+                pause = LONGEST_PAUSE.min(pause * 2);
             }
             answer => return answer,
         }
@@ -134,7 +138,7 @@ async fn carry_out(
         Step::UpdateTrust { role, trust } => cloud.update_trust(role, trust).await?,
         Step::TagRole { role, tags } => cloud.tag_role(role, tags).await?,
         Step::CreateGroup { name, tags } => cloud.create_group(name, tags).await?,
-        Step::TagGroup { name, tags } => cloud.tag_group(name, tags).await?,
+        Step::TagGroup { arn, tags, .. } => cloud.tag_group(arn, tags).await?,
         Step::CreateSchedule(step) => cloud.create_schedule(&whole(step, registered.as_ref())?).await?,
         Step::UpdateSchedule(step) => cloud.update_schedule(&whole(step, registered.as_ref())?).await?,
     }

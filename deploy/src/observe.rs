@@ -2,13 +2,14 @@
 
 use futures_util::future::join_all;
 
+use crate::check;
 use crate::cloud::{Answer, Cloud, seen};
 use crate::desired::{Desired, SCHEDULER_POLICY_NAME, role_name};
 use crate::model::{Live, Seen, TaskDefinition};
 use crate::receipt::Receipt;
 
-/// What is there.
-pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> Answer<Live> {
+/// What is there; the wrong account or region is refused.
+pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Live> {
     let (role, group, job) = (&desired.role.name, &desired.timing().group, &desired.job);
     let parameters = async {
         let calls =
@@ -21,12 +22,14 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> Answer<Live> {
         async { seen(cloud.task_definition(&job.family).await) },
         async { seen(cloud.role(role).await) },
         async { seen(cloud.role_policy(role, SCHEDULER_POLICY_NAME).await) },
-        async { seen(cloud.group(group).await) },
+        async { seen(cloud.group(group, &desired.group_arn()).await) },
         async { seen(cloud.schedule(group, &job.name).await) },
         async { seen(cloud.receipt(&desired.receipt_parameter).await) },
     );
-    // Who asks comes first: with the wrong credentials, every other answer is noise.
-    let (identity, task_definition) = (identity?, task_definition?);
+    // Who asks comes first: in the wrong account, every other answer is noise.
+    let identity = identity?;
+    check::same_place(desired, &identity)?;
+    let task_definition = task_definition?;
 
     let execution_role = execution_role(desired, &task_definition);
     let log_group = log_group(desired, &task_definition);

@@ -6,7 +6,7 @@ use aws_config::environment::EnvironmentVariableRegionProvider;
 use aws_config::meta::region::RegionProviderChain;
 use aws_config::profile::ProfileFileRegionProvider;
 use aws_config::timeout::TimeoutConfig;
-use aws_config::{BehaviorVersion, Region};
+use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 
 /// How long a connection may take.
@@ -44,15 +44,21 @@ impl Aws {
             loader = loader.endpoint_url(url);
         }
         let config = loader.load().await;
-        Ok(Aws {
-            ecs: aws_sdk_ecs::Client::new(&config),
-            iam: aws_sdk_iam::Client::new(&config),
-            logs: aws_sdk_cloudwatchlogs::Client::new(&config),
-            scheduler: aws_sdk_scheduler::Client::new(&config),
-            ssm: aws_sdk_ssm::Client::new(&config),
-            sts: aws_sdk_sts::Client::new(&config),
-            region: set_region(profile).await.unwrap_or_else(|| region.to_owned()),
-        })
+        let set = set_region(profile).await.unwrap_or_else(|| region.to_owned());
+        Ok(Aws::new(&config, set))
+    }
+
+    /// Clients of a configuration that was loaded elsewhere. `set_region` is the region that this machine is set to.
+    pub fn new(config: &SdkConfig, set_region: String) -> Aws {
+        Aws {
+            ecs: aws_sdk_ecs::Client::new(config),
+            iam: aws_sdk_iam::Client::new(config),
+            logs: aws_sdk_cloudwatchlogs::Client::new(config),
+            scheduler: aws_sdk_scheduler::Client::new(config),
+            ssm: aws_sdk_ssm::Client::new(config),
+            sts: aws_sdk_sts::Client::new(config),
+            region: set_region,
+        }
     }
 }
 

@@ -73,12 +73,12 @@ pub trait Roles {
 
 /// Schedules and their groups.
 pub trait Schedules {
-    /// A group with its tags.
-    fn group(&self, name: &str) -> impl Future<Output = Answer<Group>>;
+    /// A group with its tags, which are read by its ARN.
+    fn group(&self, name: &str, arn: &str) -> impl Future<Output = Answer<Group>>;
     /// Creates a group.
     fn create_group(&self, name: &str, tags: &Tags) -> impl Future<Output = Answer<()>>;
-    /// Adds tags to a group.
-    fn tag_group(&self, name: &str, tags: &Tags) -> impl Future<Output = Answer<()>>;
+    /// Adds tags to a group, by its ARN.
+    fn tag_group(&self, arn: &str, tags: &Tags) -> impl Future<Output = Answer<()>>;
     /// A schedule, whole.
     fn schedule(&self, group: &str, name: &str) -> impl Future<Output = Answer<Schedule>>;
     /// Creates a schedule.

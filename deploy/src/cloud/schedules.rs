@@ -10,10 +10,11 @@ use crate::model::{Group, Schedule, Tags};
 const KEEP: &[&str] = &["ClientToken"];
 
 impl Schedules for Aws {
-    async fn group(&self, name: &str) -> Answer<Group> {
-        let answer = self.scheduler.get_schedule_group().name(name).send().await;
-        let answer = answer.map_err(|e| CloudError::new("scheduler:GetScheduleGroup", name, &e))?;
-        let tags = match self.group_tags(&answer.arn.unwrap_or_default(), name).await {
+    async fn group(&self, name: &str, arn: &str) -> Answer<Group> {
+        let (group, tags) =
+            tokio::join!(self.scheduler.get_schedule_group().name(name).send(), self.group_tags(arn, name));
+        group.map_err(|e| CloudError::new("scheduler:GetScheduleGroup", name, &e))?;
+        let tags = match tags {
             Ok(tags) => Some(tags),
             Err(error) if error.kind == ErrorKind::Denied => None,
             Err(error) => return Err(error),
@@ -26,11 +27,9 @@ impl Schedules for Aws {
         answer.map(drop).map_err(|e| CloudError::new("scheduler:CreateScheduleGroup", name, &e))
     }
 
-    async fn tag_group(&self, name: &str, tags: &Tags) -> Answer<()> {
-        let group = self.scheduler.get_schedule_group().name(name).send().await;
-        let group = group.map_err(|e| CloudError::new("scheduler:GetScheduleGroup", name, &e))?;
-        let call = self.scheduler.tag_resource().set_resource_arn(group.arn).set_tags(Some(to_sdk(tags)));
-        call.send().await.map(drop).map_err(|e| CloudError::new("scheduler:TagResource", name, &e))
+    async fn tag_group(&self, arn: &str, tags: &Tags) -> Answer<()> {
+        let call = self.scheduler.tag_resource().resource_arn(arn).set_tags(Some(to_sdk(tags)));
+        call.send().await.map(drop).map_err(|e| CloudError::new("scheduler:TagResource", arn, &e))
     }
 
     async fn schedule(&self, group: &str, name: &str) -> Answer<Schedule> {

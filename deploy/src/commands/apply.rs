@@ -5,8 +5,9 @@ use std::io::{BufRead, IsTerminal, Write};
 use anyhow::Context as _;
 use clap::Args;
 
+use super::Context;
+use super::look::Look;
 use super::plan::WishArgs;
-use super::{Context, Outlook};
 use crate::apply::{self, Failure, Patience};
 use crate::exit::{Exit, Stop};
 use crate::explain;
@@ -28,7 +29,7 @@ pub struct ApplyArgs {
 /// Carries the verb out.
 pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
     let wish: Wish = args.wish.into();
-    let Outlook { desired, live, plan } = context.look(wish).await?;
+    let Look { desired, live, plan } = Look::at(context, wish).await?;
     print!("{}", render::plan(&plan, context.style));
     for note in render::notes(&plan, &live) {
         println!("note: {note}");
@@ -58,7 +59,11 @@ pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
         let what = "everything was written, and AWS does not show all of it";
         return Err(Stop::failed(what, format!("look again with `{} plan`", context.program)).into());
     }
-    println!("applied: {} of {} steps, and read back", plan.steps().count(), plan.steps().count());
+    let steps = match plan.steps().count() {
+        1 => "1 step".to_owned(),
+        n => format!("{n} steps"),
+    };
+    println!("applied {steps} and read everything back");
     say_next(context, &after, &live, wish);
     Ok(Exit::Done)
 }

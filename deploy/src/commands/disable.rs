@@ -23,8 +23,9 @@ pub struct DisableArgs {
 pub async fn run(context: &Context, args: DisableArgs) -> anyhow::Result<Exit> {
     let desired = context.desired();
     let (group, name) = (&desired.timing().group, &desired.job.name);
+    let arn = desired.group_arn();
     let (identity, found_group, schedule) =
-        tokio::join!(context.aws.identity(), context.aws.group(group), context.aws.schedule(group, name));
+        tokio::join!(context.aws.identity(), context.aws.group(group, &arn), context.aws.schedule(group, name));
     check::same_place(&desired, &identity?)?;
     guard_ownership(&seen(found_group)?, &desired)?;
     let schedule = match schedule {

@@ -4,8 +4,8 @@ use anyhow::Context as _;
 use clap::Args;
 use jiff::Timestamp;
 
-use super::look::minute;
-use super::{Context, Outlook};
+use super::Context;
+use super::look::{Look, minute};
 use crate::cloud::Schedules;
 use crate::exit::{Exit, Stop};
 use crate::fingerprint::Fingerprint;
@@ -21,7 +21,7 @@ pub struct EnableArgs {}
 
 /// Carries the verb out.
 pub async fn run(context: &Context, _args: EnableArgs) -> anyhow::Result<Exit> {
-    let look = context.look(Wish::default()).await?;
+    let look = Look::at(context, Wish::default()).await?;
     let schedule = look.schedule(context)?;
     let proof = guard(context, &look)?;
     if schedule.state() == State::Enabled {
@@ -35,7 +35,7 @@ pub async fn run(context: &Context, _args: EnableArgs) -> anyhow::Result<Exit> {
 }
 
 /// Every reason not to, before anything is changed.
-fn guard<'a>(context: &Context, look: &'a Outlook) -> Result<&'a VerifiedRun, Stop> {
+fn guard<'a>(context: &Context, look: &'a Look) -> Result<&'a VerifiedRun, Stop> {
     look.refuse_unless_settled(context, "enable")?;
     let now = Fingerprint::of(&look.live)
         .map_err(|error| Stop::refused(error.to_string(), format!("see more: {} plan", context.program)))?;
@@ -66,7 +66,7 @@ async fn switch_on(context: &Context, looked_at: &Schedule) -> anyhow::Result<()
     Ok(())
 }
 
-async fn report(context: &Context, look: &Outlook, proof: &VerifiedRun) {
+async fn report(context: &Context, look: &Look, proof: &VerifiedRun) {
     let timing = look.desired.timing();
     let revision = proof.task_definition().rsplit('/').next().unwrap_or_default();
     let rows = proof.counts().map(|counts| format!(", {} rows", counts.fetched)).unwrap_or_default();
@@ -87,7 +87,7 @@ async fn report(context: &Context, look: &Outlook, proof: &VerifiedRun) {
     println!("next: {} status, after the first fire time; the stop control is {0} disable", context.program);
 }
 
-async fn notes(context: &Context, look: &Outlook, proof: &VerifiedRun) -> Vec<String> {
+async fn notes(context: &Context, look: &Look, proof: &VerifiedRun) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(tag) = look.unpinned_image() {
         let ran = proof.image_digest().unwrap_or("unknown");

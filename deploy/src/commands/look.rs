@@ -1,16 +1,37 @@
-//! Questions that `trigger-now`, `enable` and `status` ask of what was looked at.
+//! What every verb but `disable` looks at before anything else: the world, and what `plan` says of it.
 
 use jiff::Timestamp;
 
-use super::{Context, Outlook};
+use super::Context;
+use crate::desired::Desired;
 use crate::exit::Stop;
 use crate::model::log::LogStream;
 use crate::model::run_task::RunTask;
 use crate::model::task::Task;
-use crate::model::{Schedule, Seen};
-use crate::plan::Sign;
+use crate::model::{Live, Schedule, Seen};
+use crate::normalise::Normalisers;
+use crate::observe::observe;
+use crate::plan::{Plan, Sign, Wish, plan};
 
-impl Outlook {
+/// The world, and what `plan` says of it.
+pub struct Look {
+    /// What is wanted.
+    pub desired: Desired,
+    /// What is there.
+    pub live: Live,
+    /// What would change.
+    pub plan: Plan,
+}
+
+impl Look {
+    /// Looks. The wrong account or region is refused before anything else is believed.
+    pub async fn at(context: &Context, wish: Wish) -> anyhow::Result<Look> {
+        let desired = context.desired();
+        let live = observe(&context.aws, &desired).await?;
+        let plan = plan(&desired, &live, wish, Normalisers::default());
+        Ok(Look { desired, live, plan })
+    }
+
     /// The schedule; without one there is nothing to run or to switch on.
     pub fn schedule(&self, context: &Context) -> Result<&Schedule, Stop> {
         let (job, group) = (&self.desired.job.name, &self.desired.timing().group);

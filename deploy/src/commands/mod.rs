@@ -10,15 +10,10 @@ pub mod trigger_now;
 
 use anyhow::Context as _;
 
-use crate::check;
 use crate::cli::Global;
 use crate::cloud::Aws;
 use crate::config::{Config, Job};
 use crate::desired::Desired;
-use crate::model::Live;
-use crate::normalise::Normalisers;
-use crate::observe::observe;
-use crate::plan::{self as plan_of, Plan, Wish};
 use crate::render::Style;
 
 /// What every verb starts from: the file, the job of it, and AWS.
@@ -47,29 +42,10 @@ impl Context {
     }
 }
 
-/// What is wanted, what is there, and what would change.
-pub struct Outlook {
-    /// What is wanted.
-    pub desired: Desired,
-    /// What is there.
-    pub live: Live,
-    /// What would change.
-    pub plan: Plan,
-}
-
 impl Context {
     /// What the job wants.
     pub fn desired(&self) -> Desired {
         Desired::new(&self.config, &self.job)
-    }
-
-    /// Observes and plans, in the right account and region or not at all.
-    pub async fn look(&self, wish: Wish) -> anyhow::Result<Outlook> {
-        let desired = self.desired();
-        let live = observe(&self.aws, &desired).await?;
-        check::same_place(&desired, &live.identity)?;
-        let plan = plan_of::plan(&desired, &live, wish, Normalisers::default());
-        Ok(Outlook { desired, live, plan })
     }
 }
 

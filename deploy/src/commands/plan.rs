@@ -2,7 +2,8 @@
 
 use clap::Args;
 
-use super::{Context, Outlook};
+use super::Context;
+use super::look::Look;
 use crate::exit::Exit;
 use crate::plan::{Cure, Sign, Wish};
 use crate::render;
@@ -41,7 +42,7 @@ impl From<WishArgs> for Wish {
 /// Carries the verb out.
 pub async fn run(context: &Context, args: PlanArgs) -> anyhow::Result<Exit> {
     let wish = args.wish.into();
-    let Outlook { live, plan, .. } = context.look(wish).await?;
+    let Look { live, plan, .. } = Look::at(context, wish).await?;
     print!("{}", render::plan(&plan, context.style));
     for note in render::notes(&plan, &live) {
         println!("note: {note}");

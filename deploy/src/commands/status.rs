@@ -6,8 +6,8 @@ use clap::Args;
 use geuneul::{Outcome, RunReport};
 use jiff::Timestamp;
 
-use super::look::minute;
-use super::{Context, Outlook};
+use super::Context;
+use super::look::{Look, minute};
 use crate::exit::Exit;
 use crate::fingerprint::Fingerprint;
 use crate::model::{Seen, State};
@@ -41,7 +41,7 @@ impl Line {
 
 /// Carries the verb out.
 pub async fn run(context: &Context, _args: StatusArgs) -> anyhow::Result<Exit> {
-    let look = context.look(Wish::default()).await?;
+    let look = Look::at(context, Wish::default()).await?;
     let mut lines = vec![schedule(context, &look), fires(&look), settings(context, &look), gate_line(context, &look)];
     lines.extend(receipt(&look));
     lines.extend(runs(context, &look).await);
@@ -60,7 +60,7 @@ pub async fn run(context: &Context, _args: StatusArgs) -> anyhow::Result<Exit> {
     Ok(if people.is_empty() { Exit::Done } else { Exit::NeedsPerson })
 }
 
-fn schedule(context: &Context, look: &Outlook) -> Line {
+fn schedule(context: &Context, look: &Look) -> Line {
     let timing = look.desired.timing();
     match &look.live.schedule {
         Seen::Absent => Line::person("schedule", "absent", format!("make it: {} apply --disabled", context.program)),
@@ -74,7 +74,7 @@ fn schedule(context: &Context, look: &Outlook) -> Line {
 }
 
 /// Of the live schedule: a fire time that somebody else has set is the one that counts.
-fn fires(look: &Outlook) -> Line {
+fn fires(look: &Look) -> Line {
     let Some(schedule) = look.live.schedule.present() else { return Line::well("fires", "never") };
     let expression = schedule.text("ScheduleExpression").unwrap_or_default();
     let zone = schedule.text("ScheduleExpressionTimezone").unwrap_or("UTC");
@@ -93,7 +93,7 @@ fn fires(look: &Outlook) -> Line {
 }
 
 /// What is there against what is wanted. It matters to whoever sleeps only when the schedule is on.
-fn settings(context: &Context, look: &Outlook) -> Line {
+fn settings(context: &Context, look: &Look) -> Line {
     let unsettled = look.unsettled();
     if unsettled.is_empty() {
         return Line::well("plan", "empty: everything is as deploy.toml says");
@@ -107,7 +107,7 @@ fn settings(context: &Context, look: &Outlook) -> Line {
     }
 }
 
-fn gate_line(context: &Context, look: &Outlook) -> Line {
+fn gate_line(context: &Context, look: &Look) -> Line {
     let open = match Fingerprint::of(&look.live) {
         Err(error) => Err(vec![error.to_string()]),
         Ok(now) => gate::open(&look.live.receipt, &now, &look.desired.job.gate, Timestamp::now())
@@ -122,14 +122,14 @@ fn gate_line(context: &Context, look: &Outlook) -> Line {
     }
 }
 
-fn receipt(look: &Outlook) -> Option<Line> {
+fn receipt(look: &Look) -> Option<Line> {
     let Seen::Present(Ok(Receipt::Verified(run))) = &look.live.receipt else { return None };
     let revision = run.task_definition().rsplit('/').next().unwrap_or_default();
     let rows = run.counts().map(|counts| format!(", {} rows", counts.fetched)).unwrap_or_default();
     Some(Line::well("receipt", format!("{} by {}: {revision}{rows}", minute(run.at()), run.by())))
 }
 
-async fn runs(context: &Context, look: &Outlook) -> Vec<Line> {
+async fn runs(context: &Context, look: &Look) -> Vec<Line> {
     let Some((group, prefix)) = look.stream_prefix() else {
         return vec![Line::well("runs", "not known: the container's log driver is not awslogs")];
     };
@@ -168,6 +168,6 @@ fn when(report: &RunReport) -> String {
     report.started_at.parse().map_or_else(|_| report.started_at.clone(), minute)
 }
 
-fn is_on(look: &Outlook) -> bool {
+fn is_on(look: &Look) -> bool {
     look.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Enabled)
 }

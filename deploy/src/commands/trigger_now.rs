@@ -5,8 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use jiff::Timestamp;
 
-use super::look::minute;
-use super::{Context, Outlook};
+use super::Context;
+use super::look::{Look, minute};
 use crate::cloud::ReceiptWriteError;
 use crate::exit::{Exit, Stop};
 use crate::fingerprint::Fingerprint;
@@ -31,7 +31,7 @@ pub struct TriggerNowArgs {
 
 /// Carries the verb out.
 pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit> {
-    let look = context.look(Wish::default()).await?;
+    let look = Look::at(context, Wish::default()).await?;
     let run = look.scheduled_run(context)?.manual(occurrence());
     if args.print_aws_cli {
         println!("{}", aws_command(&run, &look.desired.region));
@@ -65,7 +65,7 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
 /// Starts the task, follows it, judges it.
 async fn to_its_end(
     context: &Context,
-    look: &Outlook,
+    look: &Look,
     run: &ManualRun,
     timeout: Duration,
 ) -> anyhow::Result<Result<Proven, Ending>> {
@@ -102,7 +102,7 @@ async fn refuse_while_one_runs(context: &Context, run: &ManualRun) -> anyhow::Re
 }
 
 /// Keeps a receipt, or the lack of one.
-async fn keep(context: &Context, look: &Outlook, receipt: &Receipt) -> anyhow::Result<()> {
+async fn keep(context: &Context, look: &Look, receipt: &Receipt) -> anyhow::Result<()> {
     let (name, job) = (&look.desired.receipt_parameter, &look.desired.job.name);
     let text = receipt.to_text(&look.desired.owner)?;
     match context.aws.write_receipt(name, &text, job).await {
@@ -116,7 +116,7 @@ async fn keep(context: &Context, look: &Outlook, receipt: &Receipt) -> anyhow::R
     }
 }
 
-fn report(context: &Context, look: &Outlook, proven: &Proven, verified: &VerifiedRun) {
+fn report(context: &Context, look: &Look, proven: &Proven, verified: &VerifiedRun) {
     let (task, job) = (proven.task(), &look.desired.job);
     let revision = task.task_definition.rsplit('/').next().unwrap_or_default();
     println!("{}: the run is proven\n", job.name);

@@ -198,6 +198,8 @@ pub enum Step {
     TagGroup {
         /// Its name.
         name: String,
+        /// Its ARN.
+        arn: String,
         /// The tags.
         tags: Tags,
     },

@@ -11,28 +11,27 @@ impl Draft<'_> {
         let (desired, live) = (self.desired, self.live);
         let Some(role) = observe::execution_role(desired, &live.task_definition) else { return };
         let Some(seen) = &live.execution_policy else { return };
-        let (role, policy) = (role_name(&role).to_owned(), desired.execution_policy_name());
-        let name = format!("{role}/{policy}");
+        let (role, name) = (role_name(&role).to_owned(), desired.execution_policy_name());
         let document = desired.execution_policy();
-        let step = Step::PutRolePolicy { role, policy, document: document.clone() };
+        let step = Step::PutRolePolicy { role: role.clone(), policy: name.clone(), document: document.clone() };
         match seen {
             Seen::Hidden { why } => self.hidden(Thing::Policy, &name, why),
             Seen::Absent => {
                 let why = match desired.parameters.len() {
-                    1 => "not found; lets the task read its secret".to_owned(),
-                    n => format!("not found; lets the task read its {n} secrets"),
+                    1 => format!("not found; lets {role} read the secret"),
+                    n => format!("not found; lets {role} read the {n} secrets"),
                 };
                 self.item(Thing::Policy, name, Sign::Create, why).steps.push(step);
             }
             Seen::Present(found) if self.same_policy(found, &document) => {
-                self.item(Thing::Policy, name, Sign::Same, "reads exactly the secrets");
+                self.item(Thing::Policy, name, Sign::Same, format!("lets {role} read exactly the secrets"));
             }
             // An inline policy cannot be tagged; our statement's id is the mark.
             Seen::Present(found) if !self.wish.adopt && !found.0.contains(EXECUTION_POLICY_SID) => {
                 self.foreign(Thing::Policy, &name, "it would be overwritten");
             }
             Seen::Present(_) => {
-                let why = "differs from what the secrets need";
+                let why = format!("what it lets {role} read differs from the secrets");
                 self.item(Thing::Policy, name, Sign::Change, why).steps.push(step);
             }
         }

@@ -3,7 +3,6 @@
 use serde_json::{Map, Value, json};
 
 use super::{Cure, Draft, Pin, Pinned, Refusal, ScheduleStep, Sign, Step, Thing, lines};
-use crate::model::run_task::Parts;
 use crate::model::{RunTask, Schedule, Seen, State, tags};
 use crate::normalise::{Difference, differences};
 
@@ -41,7 +40,7 @@ impl Draft<'_> {
                 self.item(Thing::Group, name, Sign::Same, "ours by its tags");
             }
             Some(false) if self.wish.adopt => {
-                let step = Step::TagGroup { name: name.clone(), tags: desired.tags.clone() };
+                let step = Step::TagGroup { name: name.clone(), arn: desired.group_arn(), tags: desired.tags.clone() };
                 self.item(Thing::Group, name, Sign::Change, "becomes ours by its tags").steps.push(step);
             }
             Some(false) => self.foreign(Thing::Group, &name, "its tags are not those of this job"),
@@ -114,7 +113,7 @@ impl Draft<'_> {
         }
         let (state, wanted_state) = (found.state(), step.schedule.state());
         if found_differences.is_empty() && step.pin != Pin::New {
-            self.item(Thing::Schedule, name, Sign::Same, format!("{state}; {}", runs(&step)));
+            self.item(Thing::Schedule, name, Sign::Same, format!("{state}, runs {}", revision(&step.pin)));
             return;
         }
         let moves = step.pin == Pin::New || found_differences.iter().any(|d| d.path != "State");
@@ -192,17 +191,21 @@ pub(super) fn pinned_revision(schedule: &Schedule) -> Option<crate::model::TaskD
 }
 
 fn runs(step: &ScheduleStep) -> String {
-    let Parts { command, .. } = &step.run_task;
-    let what = match &step.pin {
-        Pin::Revision(reference) => format!("{}:{}", reference.family(), reference.revision()),
-        Pin::New => "the new revision".to_owned(),
-    };
+    let what = revision(&step.pin);
+    let command = &step.run_task.command;
     if command.is_empty() { what } else { format!("{what} with {}", command.join(" ")) }
+}
+
+fn revision(pin: &Pin) -> String {
+    match pin {
+        Pin::Revision(reference) => reference.family_and_revision().to_owned(),
+        Pin::New => "the new revision".to_owned(),
+    }
 }
 
 /// The one sentence for what differs.
 fn why(found: &[Difference], pin: &Pin) -> String {
-    let revision = |value: &Option<Value>| {
+    let number = |value: &Option<Value>| {
         let arn = value.as_ref().and_then(Value::as_str).unwrap_or("nothing");
         arn.rsplit(':').next().unwrap_or(arn).to_owned()
     };
@@ -210,7 +213,7 @@ fn why(found: &[Difference], pin: &Pin) -> String {
     if *pin == Pin::New {
         words.push("target pins the new revision".to_owned());
     } else if let Some(d) = found.iter().find(|d| d.path == PINNED) {
-        words.push(format!("target pins revision {}, not {}", revision(&d.new), revision(&d.old)));
+        words.push(format!("target pins revision {}, not {}", number(&d.new), number(&d.old)));
     }
     if found.iter().any(|d| d.path == "State") {
         words.push("is switched off".to_owned());
