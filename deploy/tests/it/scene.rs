@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use deploy::model::Schedule;
 use geuneul::{Outcome, RunReport, SourceName, Trigger};
-use rehearsal::local_aws::{Image, LocalAws, World, WorldSpec};
+use rehearsal::local_aws::{Image, Invocation, LocalAws, World, WorldSpec};
 use rehearsal::{RunDir, toolbox};
 use serde_json::{Value, json};
 
@@ -110,11 +110,12 @@ from = "env:API_KEY"
     }
 
     /// Runs `deploy ...`; everything that a person and a script see of it.
-    pub fn transcript(&self, arguments: &[&str]) -> String {
-        let output = self.deploy(arguments).output().expect("deploy runs");
+    pub fn transcript(&self, mut command: Command) -> String {
+        let output = command.output().expect("deploy runs");
         let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
         assert!(!out.contains(SECRET) && !err.contains(SECRET), "the secret was printed");
         let code = output.status.code().map_or_else(|| "none".to_owned(), |code| code.to_string());
+        let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
         format!("$ deploy {}\nexit code: {code}\n--- stderr\n{err}--- stdout\n{out}", arguments.join(" "))
     }
 
@@ -147,8 +148,16 @@ from = "env:API_KEY"
         found["Parameter"]["Value"].as_str().expect("the receipt exists").to_owned()
     }
 
-    fn receipt_parameter(&self) -> String {
+    /// The name of the parameter that holds the receipt.
+    pub fn receipt_parameter(&self) -> String {
         format!("/geuneul-deploy/{JOB}/verified-run")
+    }
+
+    /// Moves the clock to the schedule's next fire time and waits for the task.
+    pub fn fire(&self) {
+        let fired = self.aws.advance_to_next_fire(&format!("{JOB}/{JOB}")).expect("the clock moves");
+        let [Invocation { delivered: true, tasks, .. }] = &fired[..] else { panic!("{fired:?}") };
+        self.aws.wait_for_task(&tasks[0]).expect("the task stops");
     }
 
     /// One call of ECS or SSM, as anybody beside `deploy` could make it.
