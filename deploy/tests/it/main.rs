@@ -1,6 +1,12 @@
 //! The tests of `deploy`, one binary.
 
+mod apply;
+mod disable;
 mod enable;
+mod inside;
+mod normalise;
+mod plan;
+mod purity;
 mod scene;
 mod story;
 mod trigger_now;
