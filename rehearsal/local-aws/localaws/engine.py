@@ -81,8 +81,10 @@ class ProcessEngine:
     def start(self, definition, env):
         """Starts the container of an (overridden) container definition with exactly this environment added."""
         image = self._image(definition["image"])
-        argv = [*(definition.get("entryPoint") or image.get("entrypoint", [])),
-                *(definition.get("command") or image.get("cmd", []))]
+        argv = [
+            *(definition.get("entryPoint") or image.get("entrypoint", [])),
+            *(definition.get("command") or image.get("cmd", [])),
+        ]
         if not argv:
             raise OSError("no command specified")
         folder = os.path.join(self._folder, f"task-{uuid.uuid4().hex[:12]}")
