@@ -4,6 +4,7 @@ A task is a record in ministack's table (so that clusters count it) plus a `_Run
 """
 
 import copy
+import logging
 import threading
 import time
 import uuid
@@ -12,6 +13,7 @@ from . import faults, runtask, secrets, tasklogs
 from .engine import ImageNotFound
 from .seam import Refused, answer, ecs, get_account_id, get_region, metadata, refusable, request_scope
 
+log = logging.getLogger("localaws.tasks")
 DEFAULT_STOP_TIMEOUT = 30
 _changed = threading.Condition()
 _settings = {}
@@ -224,6 +226,10 @@ class _Run:
                     self._move("RUNNING", startedAt=time.time())
             except (_CannotStart, secrets.SecretUnavailable, tasklogs.LogsUnavailable) as cause:
                 self.stop("TaskFailedToStart", str(cause))
+                waiting = []
+            except Exception as cause:  # ours, not the task's: it must not stay PENDING for ever
+                log.exception("task %s could not be started", self._task["taskArn"])
+                self.stop("TaskFailedToStart", f"InternalError: local-aws: {cause!r}")
                 waiting = []
             for thread in waiting:
                 thread.join()

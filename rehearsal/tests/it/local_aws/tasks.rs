@@ -167,6 +167,24 @@ fn a_client_token_starts_one_task() {
 }
 
 #[test]
+fn a_role_that_changed_is_assumable_only_after_a_while() {
+    let stage = stage();
+    stage.local.delay_iam(1).unwrap();
+    let trust = json!({ "Version": "2012-10-17", "Statement": [{
+        "Effect": "Allow", "Principal": { "Service": "ecs-tasks.amazonaws.com" }, "Action": "sts:AssumeRole",
+    }]});
+    let parameters = [("RoleName", "geuneul-execution"), ("PolicyDocument", &trust.to_string())];
+    stage.aws.iam("UpdateAssumeRolePolicy", &parameters).unwrap();
+    let request = stage.run_request(&stage.world.family, "true");
+    let refused = stage.aws.ecs("RunTask", request.clone()).unwrap_err();
+    refused.assert(
+        "ClientException",
+        "ECS was unable to assume the role 'arn:aws:iam::123456789012:role/geuneul-execution'",
+    );
+    stage.start(request);
+}
+
+#[test]
 fn what_ecs_refuses_is_refused() {
     let stage = stage();
     let secret = stage.register(|app| app["secrets"] = json!([{ "name": "KEY", "valueFrom": "/k" }]));
