@@ -73,6 +73,11 @@ from = "env:API_KEY"
         scene
     }
 
+    /// The folder that `deploy` runs in.
+    pub fn path(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
     /// Changes `deploy.toml`.
     pub fn edit_config(&self, edit: impl FnOnce(&mut String)) {
         let mut config = self.config.borrow_mut();
