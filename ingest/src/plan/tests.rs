@@ -66,7 +66,7 @@ fn without_the_flag_or_the_proof_everything_stays() {
     assert_eq!((kept.deactivate.len(), kept.withheld), (0, None));
     let withheld = plan(vec![good("new", 1)], &world, Stale::Withhold);
     let expected = Withheld { deactivations: 1, reason: WithheldReason::UnprovenSnapshot };
-    assert_eq!((withheld.deactivate.len(), withheld.withheld), (0, Some(expected)));
+    assert_eq!((withheld.deactivate.len(), withheld.withheld.clone()), (0, Some(expected)));
     assert_eq!(withheld.inserts(), 1);
 }
 

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 pub use envelope::{Field, Item};
 pub use errors::{Class, Fault, UpstreamError};
 pub use key::{KeyError, ServiceKey};
-pub use paging::{Crawl, Progress, crawl};
+pub use paging::{Crawl, Progress, crawl, fingerprint};
 
 use crate::tls;
 use envelope::Answer;
