@@ -1,1 +1,30 @@
-//! rehearsal
+//! The stage: everything that stands in for the outside world, for `cargo rehearse` and for the tests of both programs.
+//!
+//! * [`toolbox()`] prepares, once and under a file lock, what the stage needs below `<target directory>/rehearsal`.
+//! * [`postgres`] starts a real PostgreSQL of our own; [`upstream`] stands in for data.go.kr, with its real faults;
+//!   [`local_aws`] is a local AWS that really runs tasks and fires schedules.
+//! * [`snapshot`] reads and invents months of the library data set; [`binaries`] builds the two programs.
+//!
+//! Architecture invariants: every server binds loopback only and ends with the process that started it, however that process
+//! ends; no port is fixed; no `aws-*` crate is below this one, so that `ingest` and its tests never compile one.
+
+pub mod binaries;
+pub mod guardian;
+pub mod local_aws;
+pub mod postgres;
+pub mod snapshot;
+mod toolbox;
+pub mod upstream;
+
+pub use toolbox::{RunDir, Toolbox, toolbox};
+
+/// Runs a future to its end on a thread of its own, so that it works inside and outside of a runtime.
+pub(crate) fn blocking<T: Send>(future: impl Future<Output = T> + Send) -> T {
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime can be made").block_on(future)
+        });
+        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}

@@ -1,0 +1,113 @@
+"""What was called, and what is made to fail.
+
+Every API call passes `begin`, and its answer passes `end`; the admin endpoint fills and reads the tables. Nothing here
+depends on the wall clock: a fault hits the n-th matching call.
+"""
+
+import threading
+
+_lock = threading.Lock()
+_calls = []
+_faults = []
+_denied = set()
+_failures = []
+
+
+def begin(service, action, request):
+    """Records a call; returns its record."""
+    with _lock:
+        call = {"service": service, "action": action, "request": request, "status": None, "error": None}
+        _calls.append(call)
+        return call
+
+
+def calls():
+    """Every call since the last reset, oldest first."""
+    with _lock:
+        return list(_calls)
+
+
+def counts():
+    """How often each action was called: {"ecs:RunTask": 2}."""
+    with _lock:
+        totals = {}
+        for call in _calls:
+            name = f"{call['service']}:{call['action']}"
+            totals[name] = totals.get(name, 0) + 1
+        return dict(sorted(totals.items()))
+
+
+def forget_calls():
+    """Starts counting anew."""
+    with _lock:
+        _calls.clear()
+
+
+def add(fault):
+    """{"service", "action", "when": "before"|"after", "skip": n, "times": n, "status", "code", "message"}."""
+    unknown = set(fault) - {"service", "action", "when", "skip", "times", "status", "code", "message"}
+    if unknown or not {"service", "action"} <= set(fault) or fault.get("when", "before") not in ("before", "after"):
+        raise ValueError(f"not a fault: {fault}")
+    with _lock:
+        _faults.append({"when": "before", "skip": 0, "times": 1, "status": 500, "code": "InternalServerException",
+                        "message": "the rehearsal made this call fail", **fault})
+
+
+def pending():
+    """Faults that have not hit yet, denied actions, and waiting RunTask failures."""
+    with _lock:
+        return {"faults": list(_faults), "denied": sorted(_denied), "run_task_failures": list(_failures)}
+
+
+def clear():
+    """Nothing fails any more."""
+    with _lock:
+        _faults.clear()
+        _denied.clear()
+        _failures.clear()
+
+
+def hit(service, action, when):
+    """The fault that this call runs into, or None; uses the fault up."""
+    with _lock:
+        for fault in _faults:
+            if (fault["service"], fault["action"], fault["when"]) != (service, action, when):
+                continue
+            if fault["skip"] > 0:
+                fault["skip"] -= 1
+                continue
+            fault["times"] -= 1
+            if fault["times"] <= 0:
+                _faults.remove(fault)
+            return fault
+    return None
+
+
+def deny(action):
+    """From now on the caller may not perform `service:Action`."""
+    with _lock:
+        _denied.add(action)
+
+
+def allow(action):
+    """Takes a denial back."""
+    with _lock:
+        _denied.discard(action)
+
+
+def denied(action):
+    """Whether `service:Action` is denied to the caller; a denied `service:*` denies all of it."""
+    with _lock:
+        return action in _denied or f"{action.split(':')[0]}:*" in _denied
+
+
+def fail_run_task(failures):
+    """The next RunTask answers 200 with these `failures` and no task; called several times, they queue up."""
+    with _lock:
+        _failures.append(failures)
+
+
+def take_run_task_failures():
+    """The failures that this RunTask must answer with, or None."""
+    with _lock:
+        return _failures.pop(0) if _failures else None

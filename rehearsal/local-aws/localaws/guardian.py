@@ -1,0 +1,62 @@
+"""The last one to leave: ends every container process and removes the run folder, however the server died.
+
+A child process that holds the read end of a pipe. The server writes `+PID` and `-PID` lines as containers come and go;
+when the pipe ends - also because the server was killed - whatever is still on the list is killed with its group.
+PR_SET_PDEATHSIG would be wrong here: it fires when the *thread* that started the process ends.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+
+class Guardian:
+    """The server's end of the pipe."""
+
+    def __init__(self, folder):
+        self._process = subprocess.Popen(
+            [sys.executable, "-S", "-E", os.path.abspath(__file__), folder],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+            text=True,
+            env={},
+        )
+
+    def watch(self, pid):
+        """From now on `pid` and its process group end with the server."""
+        self._tell(f"+{pid}")
+
+    def forget(self, pid):
+        """`pid` has ended."""
+        self._tell(f"-{pid}")
+
+    def close(self):
+        """Let the guardian do its work, and wait for it."""
+        self._process.stdin.close()
+        self._process.wait()
+
+    def _tell(self, line):
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+
+
+def main(folder):
+    """The guardian's life: listen until the pipe ends, then clean up."""
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
+    alive = set()
+    for line in sys.stdin:
+        (alive.add if line[0] == "+" else alive.discard)(int(line[1:]))
+    for pid in alive:
+        try:
+            os.killpg(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
