@@ -36,7 +36,7 @@ struct Cli {
 
     /// End after the run; only true, as there is nothing to stay for
     #[arg(long = "ingest.exit-after", value_name = "true", require_equals = true, default_value = "true")]
-    #[arg(value_parser = exit_after)]
+    #[arg(action = clap::ArgAction::Set, value_parser = exit_after)]
     exit_after: bool,
 
     /// The run that this one repeats, for the ledger

@@ -17,6 +17,13 @@ pub struct CompleteSnapshot {
     sha256: [u8; 32],
 }
 
+impl CompleteSnapshot {
+    /// How many rows the proof is about.
+    pub fn rows(&self) -> usize {
+        self.items.len()
+    }
+}
+
 /// The rows that a run works with.
 #[derive(Debug)]
 pub enum Snapshot {

@@ -1,12 +1,12 @@
 use super::*;
 use crate::record::BadValue;
 use crate::snapshot::prove;
-use crate::upstream::Crawl;
+use crate::upstream::{Crawl, Item};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-fn proof() -> CompleteSnapshot {
-    let crawl = Crawl { items: Vec::new(), total: 0, steady: true };
+fn proof(rows: usize) -> CompleteSnapshot {
+    let crawl = Crawl { items: vec![Item::new(); rows], total: rows as u64, steady: true };
     prove(&crawl, crawl.clone()).unwrap()
 }
 
@@ -50,7 +50,7 @@ fn each_row_has_one_fate() {
         held(5, "gone", 1, true),
         held(6, "long gone", 1, false),
     ];
-    let plan = plan(rows, &world, Stale::Deactivate(&proof()));
+    let plan = plan(rows, &world, Stale::Deactivate(&proof(5)));
     let expected = [("1/back", Change::Reactivate(3)), ("1/new", Change::Insert), ("1/other", Change::Update(2))];
     assert_eq!(changes(&plan), expected);
     assert_eq!(plan.deactivate, [5]);
@@ -73,7 +73,7 @@ fn without_the_flag_or_the_proof_everything_stays() {
 #[test]
 fn a_row_that_nobody_can_name_withholds_what_it_might_be() {
     let world = [held(1, "gone", 1, true), held(2, "here", 1, true)];
-    let plan = plan(vec![good("here", 1), bad(None)], &world, Stale::Deactivate(&proof()));
+    let plan = plan(vec![good("here", 1), bad(None)], &world, Stale::Deactivate(&proof(2)));
     assert!(plan.deactivate.is_empty());
     assert_eq!(plan.withheld.unwrap().reason, WithheldReason::UnprovenSnapshot);
 }
@@ -82,8 +82,9 @@ fn a_row_that_nobody_can_name_withholds_what_it_might_be() {
 fn the_cap_is_ten_or_five_percent() {
     for (active, gone, allowed) in [(5, 5, true), (20, 10, true), (20, 11, false), (400, 20, true), (400, 21, false)] {
         let world: Vec<Held> = (0..active).map(|id| held(id, &format!("n{id}"), 1, true)).collect();
-        let rows = (gone..active).map(|id| good(&format!("n{id}"), 1)).collect();
-        let plan = plan(rows, &world, Stale::Deactivate(&proof()));
+        let rows: Vec<_> = (gone..active).map(|id| good(&format!("n{id}"), 1)).collect();
+        let proof = proof(rows.len());
+        let plan = plan(rows, &world, Stale::Deactivate(&proof));
         assert_eq!(plan.deactivate.len(), if allowed { gone as usize } else { 0 }, "{gone} of {active}");
         let withheld = plan.withheld.map(|withheld| (withheld.deactivations, withheld.reason));
         assert_eq!(withheld, (!allowed).then_some((gone as u64, WithheldReason::OverCap)));
@@ -109,7 +110,7 @@ proptest! {
             let row = |(name, (content, fine)): (&String, &(u8, bool))| if *fine { good(name, *content) } else { bad(Some(name)) };
             after.iter().map(row).collect::<Vec<_>>()
         };
-        let proof = proof();
+        let proof = proof(after.len());
         let first = plan(rows(), &world, Stale::Deactivate(&proof));
         let mut table: BTreeMap<String, Held> = world.iter().map(|held| (held.key.clone(), held.clone())).collect();
         for write in &first.writes {

@@ -235,9 +235,10 @@ mod tests {
 
     #[test]
     fn one_bad_value_costs_no_page() {
-        let body = br#"{"header":{"resultCode":0},"body":{"totalCount":1,"items":[
-            {"a":"\ud800","b":1.50,"c":null,"d":{"e":1},"f":"\u0000","g":"\ud55c\xff"}]}}"#;
-        let Ok(Answer::Page { items, .. }) = read(200, body) else { panic!() };
+        let body = r#"{"header":{"resultCode":0},"body":{"totalCount":1,"items":[
+            {"a":"\ud800","b":1.50,"c":null,"d":{"e":1},"f":"\u0000","g":"\ud55c?"}]}}"#;
+        let body: Vec<u8> = body.bytes().map(|byte| if byte == b'?' { 0xff } else { byte }).collect();
+        let Ok(Answer::Page { items, .. }) = read(200, &body) else { panic!() };
         let text = |t: &str| Field::Text(t.to_owned());
         let raw = |t: &str| Field::Unreadable(t.to_owned());
         let values: Vec<_> = items[0].values().cloned().collect();
