@@ -129,10 +129,10 @@ pub async fn succeed(
     let reason = withheld.map(|withheld| report_word(&withheld.reason));
     let number = withheld.map(|withheld| withheld.deactivations as i64);
     let sql = format!(
-        "{FINISH}, fetched = $3[1], inserted = $3[2], updated = $3[3], unchanged = $3[4], reactivated = $3[5], rejected = $3[6],
-            deactivated = $3[7], active = $3[8], duplicates = $3[9], complete = $4, snapshot_sha256 = $5, withheld = $6,
+        "{FINISH}, fetched = n[1], inserted = n[2], updated = n[3], unchanged = n[4], reactivated = n[5], rejected = n[6],
+            deactivated = n[7], active = n[8], duplicates = n[9], complete = $4, snapshot_sha256 = $5, withheld = $6,
             withheld_reason = $7, committed_xid = pg_current_xact_id()
-         WHERE id = $1 AND status = 'running'"
+         FROM (SELECT $3::int8[] AS n) AS numbers WHERE id = $1 AND status = 'running'"
     );
     let status = outcome.as_str();
     let done = transaction.execute(&sql, &[&fence.0, &status, &numbers, &complete, snapshot_sha256, &number, &reason]).await;

@@ -128,7 +128,9 @@ async fn version(client: &impl GenericClient, schema: &Schema) -> Result<i32, Sc
     if !there.get::<_, bool>(0) {
         return Ok(0);
     }
-    let applied = client.query("SELECT version, checksum FROM ingest_schema ORDER BY version", &[]).await;
+    // Qualified: a schema that the role may not use is passed over in the search path without a word.
+    let applied = format!("SELECT version, checksum FROM {}.ingest_schema ORDER BY version", schema.as_str());
+    let applied = client.query(&applied, &[]).await;
     let applied = match applied {
         Err(error) if error.code() == Some(&SqlState::UNDEFINED_COLUMN) => {
             let (schema, tables) = (schema.as_str().to_owned(), "ingest_schema".to_owned());
