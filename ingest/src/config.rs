@@ -230,6 +230,9 @@ fn from_url(url: &str) -> Result<(tokio_postgres::Config, Option<String>), Confi
 fn from_parts(env: Lookup<'_>) -> Result<(tokio_postgres::Config, Option<String>), ConfigError> {
     let hint = "set DATABASE_URL, or DB_HOST, DB_PORT, DB_NAME, DB_USERNAME and DB_PASSWORD";
     let need = |name| get(env, name).ok_or_else(|| ConfigError::new(name, "is not set", hint));
+    if get(env, "DB_HOST").is_none() {
+        return Err(ConfigError::new("DATABASE_URL", "is not set, and neither is DB_HOST", hint));
+    }
     let mut driver = tokio_postgres::Config::new();
     let port = get(env, "DB_PORT").unwrap_or_else(|| "5432".to_owned());
     let port = port.trim().parse().map_err(|_| ConfigError::new("DB_PORT", "is no port number", hint))?;
