@@ -163,13 +163,21 @@ async fn reject(transaction: &Transaction<'_>, fence: Fence, plan: &Plan) -> Res
     let sql = "INSERT INTO ingest_rejects (run, row_number, key, column_name, reason) VALUES ($1, $2, $3, $4, $5)";
     for aside in &plan.rejects {
         let (row, column, reason) = (aside.row as i64, aside.reject.column, aside.reject.reason.as_str());
-        transaction.execute(sql, &[&fence.run(), &row, &aside.key, &column, &reason]).await.doing("recording rejects")?;
+        transaction
+            .execute(sql, &[&fence.run(), &row, &aside.key, &column, &reason])
+            .await
+            .doing("recording rejects")?;
     }
     Ok(())
 }
 
 /// The table's own count of active places must be the plan's.
-async fn count(transaction: &Transaction<'_>, source: SourceName, plan: &Plan, counts: &mut Counts) -> Result<(), Error> {
+async fn count(
+    transaction: &Transaction<'_>,
+    source: SourceName,
+    plan: &Plan,
+    counts: &mut Counts,
+) -> Result<(), Error> {
     let sql = "SELECT count(*) FILTER (WHERE duplicate_of IS NULL AND deleted_at IS NULL), count(*) FILTER (WHERE duplicate_of IS NOT NULL)
         FROM places WHERE source = $1";
     let row = transaction.query_one(sql, &[&source.as_str()]).await.doing("counting places")?;

@@ -110,7 +110,8 @@ fn endpoint(env: Lookup<'_>) -> Result<Endpoint, ConfigError> {
     let key = ServiceKey::parse(&key).map_err(|error| ConfigError::new(name, format!("is refused: {error}"), hint))?;
 
     let name = "DATA_GO_KR_BASE_URL";
-    let hint = format!("leave it unset for {DEFAULT_BASE_URL}, or give scheme, host and port, such as http://127.0.0.1:8080");
+    let hint =
+        format!("leave it unset for {DEFAULT_BASE_URL}, or give scheme, host and port, such as http://127.0.0.1:8080");
     let wrong = |problem| ConfigError::new(name, problem, hint.clone());
     let base = get(env, name).unwrap_or_else(|| DEFAULT_BASE_URL.to_owned());
     let base: reqwest::Url = base.trim().parse().map_err(|_| wrong("is no URL"))?;
@@ -118,7 +119,11 @@ fn endpoint(env: Lookup<'_>) -> Result<Endpoint, ConfigError> {
     match base.scheme() {
         "https" => {}
         "http" if is_loopback(host) => {}
-        _ => return Err(wrong("would send the service key in the clear; only https, or http to this machine, is accepted")),
+        _ => {
+            return Err(wrong(
+                "would send the service key in the clear; only https, or http to this machine, is accepted",
+            ));
+        }
     }
     if base.path() != "/" || base.query().is_some() || !base.username().is_empty() || base.password().is_some() {
         return Err(wrong("has more than scheme, host and port"));
@@ -130,7 +135,11 @@ fn trigger(env: Lookup<'_>) -> Result<Option<Trigger>, ConfigError> {
     let name = "INGEST_TRIGGER";
     let read = |word: String| {
         word.trim().parse().map_err(|_| {
-            ConfigError::new(name, format!("is {:?}", word.trim()), "say manual, scheduled or backfill, or leave it unset for manual")
+            ConfigError::new(
+                name,
+                format!("is {:?}", word.trim()),
+                "say manual, scheduled or backfill, or leave it unset for manual",
+            )
         })
     };
     get(env, name).map(read).transpose()
@@ -139,9 +148,11 @@ fn trigger(env: Lookup<'_>) -> Result<Option<Trigger>, ConfigError> {
 fn occurrence(env: Lookup<'_>) -> Result<Option<String>, ConfigError> {
     let name = "INGEST_OCCURRENCE";
     match get(env, name) {
-        Some(text) if text.len() > 200 || text.chars().any(char::is_control) => {
-            Err(ConfigError::new(name, "is longer than 200 bytes or has control characters", "give the schedule's fire time"))
-        }
+        Some(text) if text.len() > 200 || text.chars().any(char::is_control) => Err(ConfigError::new(
+            name,
+            "is longer than 200 bytes or has control characters",
+            "give the schedule's fire time",
+        )),
         other => Ok(other),
     }
 }
@@ -163,13 +174,21 @@ impl Database {
         let local = match self.driver.get_hosts() {
             [Host::Tcp(host)] => is_loopback(host),
             [_] => true,
-            _ => return Err(ConfigError::new("DATABASE_URL", "must name exactly one host", "name the writer's endpoint")),
+            _ => {
+                return Err(ConfigError::new(
+                    "DATABASE_URL",
+                    "must name exactly one host",
+                    "name the writer's endpoint",
+                ));
+            }
         };
         let wanted = match ssl_mode {
             None => !local,
             Some("disable" | "allow" | "prefer") => false,
             Some("require" | "verify-ca" | "verify-full") => true,
-            Some(_) => return Err(ConfigError::new("sslmode", "is none of libpq's words", "leave it out, or say verify-full")),
+            Some(_) => {
+                return Err(ConfigError::new("sslmode", "is none of libpq's words", "leave it out, or say verify-full"));
+            }
         };
         if !wanted && !local {
             let hint = "leave it out, or say verify-full, and give the server's certificate authority in INGEST_DB_CA";
@@ -246,7 +265,8 @@ fn from_parts(env: Lookup<'_>) -> Result<(tokio_postgres::Config, Option<String>
 
 fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost") || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    host.eq_ignore_ascii_case("localhost")
+        || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]

@@ -43,7 +43,9 @@ pub enum Error {
         announced: u64,
     },
     /// Too many rows cannot be stored.
-    #[error("{rejected} of {fetched} rows cannot be stored, more than one in a hundred; refused, nothing was written. {first}")]
+    #[error(
+        "{rejected} of {fetched} rows cannot be stored, more than one in a hundred; refused, nothing was written. {first}"
+    )]
     TooManyRejects {
         /// Rows set aside.
         rejected: usize,
@@ -133,17 +135,29 @@ impl Error {
             Error::Schema(SchemaError::Refused(refusal)) => return Some(refusal.hint()),
             Error::Database { source, .. } | Error::Schema(SchemaError::Database { source, .. }) => {
                 match outcome_of(source) {
-                    Outcome::Misconfigured => "grant the run's role what it lacks (USAGE on the schema; SELECT, INSERT, UPDATE on its tables; TEMPORARY on the database)",
-                    Outcome::DatabaseLost => "run again: the lock and the transaction ended with the session, and nothing is half done",
+                    Outcome::Misconfigured => {
+                        "grant the run's role what it lacks (USAGE on the schema; SELECT, INSERT, UPDATE on its tables; TEMPORARY on the database)"
+                    }
+                    Outcome::DatabaseLost => {
+                        "run again: the lock and the transaction ended with the session, and nothing is half done"
+                    }
                     _ => return None,
                 }
             }
-            Error::Upstream(UpstreamError::Key { .. }) => "check on data.go.kr that the key is in force and approved for data set 15013109 (a new key works after up to a day), then store it again in DATA_GO_KR_SERVICE_KEY",
-            Error::Upstream(UpstreamError::Quota { .. }) => "run again after midnight in Korea, when the quota is renewed",
-            Error::Upstream(UpstreamError::Fatal { .. }) => "look the code up in the portal's error table; code 10 is also what a key gets that was encoded in a wrong way",
+            Error::Upstream(UpstreamError::Key { .. }) => {
+                "check on data.go.kr that the key is in force and approved for data set 15013109 (a new key works after up to a day), then store it again in DATA_GO_KR_SERVICE_KEY"
+            }
+            Error::Upstream(UpstreamError::Quota { .. }) => {
+                "run again after midnight in Korea, when the quota is renewed"
+            }
+            Error::Upstream(UpstreamError::Fatal { .. }) => {
+                "look the code up in the portal's error table; code 10 is also what a key gets that was encoded in a wrong way"
+            }
             Error::Upstream(_) => "run again later; nothing was written",
             Error::EmptySnapshot { .. } => "look at the data set on data.go.kr; if it is back, run again",
-            Error::TooManyRejects { .. } => "the upstream has probably changed a format; the rules are in source/library.rs",
+            Error::TooManyRejects { .. } => {
+                "the upstream has probably changed a format; the rules are in source/library.rs"
+            }
             Error::Fenced | Error::NotCommitted => "run again; nothing is half done",
             Error::CommitUnknown(_) => "run again: a run finds out by itself what is already there",
             Error::Http(_) | Error::Mismatch { .. } | Error::Panic(_) | Error::Interrupted => return None,
@@ -169,7 +183,7 @@ pub fn outcome_of(error: &tokio_postgres::Error) -> Outcome {
         let gone = error.is_closed() || has_cause::<std::io::Error>(error);
         return if gone { Outcome::DatabaseLost } else { Outcome::Internal };
     };
-    if *state == SqlState::INSUFFICIENT_PRIVILEGE {
+    if [SqlState::INSUFFICIENT_PRIVILEGE, SqlState::READ_ONLY_SQL_TRANSACTION].contains(state) {
         return Outcome::Misconfigured;
     }
     // Connections, resources, an operator's or a timeout's intervention, lost serialisation: nothing that this program did wrong.

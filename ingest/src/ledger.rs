@@ -39,7 +39,8 @@ impl Fence {
     }
 }
 
-const INSERT: &str = "INSERT INTO ingest_runs (run_id, source, trigger, occurrence, retry_of, deactivate_stale, program, status,
+const INSERT: &str =
+    "INSERT INTO ingest_runs (run_id, source, trigger, occurrence, retry_of, deactivate_stale, program, status,
         finished_at, duration_ms, holder_pid, holder_application, holder_run_id)
     VALUES ($1::text::uuid, $2, $3, $4, $5::text::uuid, $6, $7, $8,
         CASE WHEN $8 = 'running' THEN NULL ELSE clock_timestamp() END, CASE WHEN $8 = 'running' THEN NULL ELSE 0 END,
@@ -55,7 +56,8 @@ async fn insert(
     let program = concat!("ingest ", env!("CARGO_PKG_VERSION"));
     let retry_of = entry.retry_of.map(RunId::as_str);
     let holder_run = skip.and_then(|skip| skip.holder_run_id.as_ref()).map(RunId::as_str);
-    let (pid, application) = (skip.and_then(|skip| skip.holder_pid), skip.and_then(|skip| skip.holder_application.as_deref()));
+    let (pid, application) =
+        (skip.and_then(|skip| skip.holder_pid), skip.and_then(|skip| skip.holder_application.as_deref()));
     let (run_id, source, trigger) = (entry.run_id.as_str(), entry.source.as_str(), entry.trigger.as_str());
     let parameters: [&(dyn ToSql + Sync); 11] = [
         &run_id,
@@ -94,7 +96,8 @@ pub async fn begin(locked: &mut Locked, entry: &Entry<'_>) -> Result<Fence, Erro
 
 /// Says that the run goes on; this also renews the lease and finds out whether the session is still there.
 pub async fn progress(locked: &Locked, fence: Fence, pages: i64) -> Result<(), Error> {
-    let sql = "UPDATE ingest_runs SET heartbeat_at = clock_timestamp(), pages = $2 WHERE id = $1 AND status = 'running'";
+    let sql =
+        "UPDATE ingest_runs SET heartbeat_at = clock_timestamp(), pages = $2 WHERE id = $1 AND status = 'running'";
     match locked.client().execute(sql, &[&fence.0, &pages]).await.doing("recording progress")? {
         1 => Ok(()),
         _ => Err(Error::Fenced),
@@ -110,7 +113,8 @@ pub async fn hold_fence(transaction: &Transaction<'_>, source: SourceName, fence
     }
 }
 
-const FINISH: &str = "UPDATE ingest_runs SET status = $2, finished_at = clock_timestamp(), heartbeat_at = clock_timestamp(),
+const FINISH: &str =
+    "UPDATE ingest_runs SET status = $2, finished_at = clock_timestamp(), heartbeat_at = clock_timestamp(),
         duration_ms = (extract(epoch FROM clock_timestamp() - started_at) * 1000)::int8";
 
 /// Closes the run's row as part of the transaction that writes the places.
@@ -122,7 +126,17 @@ pub async fn succeed(
     withheld: Option<&Withheld>,
 ) -> Result<(), Error> {
     let Counts {
-        fetched, inserted, updated, unchanged, reactivated, rejected, deactivated, active, duplicates, complete, ref snapshot_sha256,
+        fetched,
+        inserted,
+        updated,
+        unchanged,
+        reactivated,
+        rejected,
+        deactivated,
+        active,
+        duplicates,
+        complete,
+        ref snapshot_sha256,
     } = *counts;
     let numbers = [fetched, inserted, updated, unchanged, reactivated, rejected, deactivated, active, duplicates];
     let numbers = numbers.map(|number| number as i64).to_vec();
@@ -135,7 +149,8 @@ pub async fn succeed(
          FROM (SELECT $3::int8[] AS n) AS numbers WHERE id = $1 AND status = 'running'"
     );
     let status = outcome.as_str();
-    let done = transaction.execute(&sql, &[&fence.0, &status, &numbers, &complete, snapshot_sha256, &number, &reason]).await;
+    let done =
+        transaction.execute(&sql, &[&fence.0, &status, &numbers, &complete, snapshot_sha256, &number, &reason]).await;
     match done.doing("closing the ledger entry")? {
         1 => Ok(()),
         _ => Err(Error::Fenced),

@@ -166,7 +166,12 @@ mod tests {
             assert!(name.len() <= 63, "{name}");
             assert_eq!(run_of_application(&name, source), Some(run.clone()));
         }
-        for name in ["psql", "ingest library", "ingest library run=", "ingest library_csv run=7b0b1f3e-1111-4222-8333-944445555666"] {
+        for name in [
+            "psql",
+            "ingest library",
+            "ingest library run=",
+            "ingest library_csv run=7b0b1f3e-1111-4222-8333-944445555666",
+        ] {
             assert_eq!(run_of_application(name, SourceName::Library), None, "{name}");
         }
     }

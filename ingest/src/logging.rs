@@ -15,15 +15,15 @@ pub fn start() {
     let started = if std::io::stderr().is_terminal() {
         registry.with(lines.compact()).try_init()
     } else {
-        registry.with(lines.json().flatten_event(true).with_ansi(false)).try_init()
+        registry.with(lines.json().flatten_event(true).with_span_list(false).with_ansi(false)).try_init()
     };
     // Only a second start in one process can fail; the first one goes on.
     drop(started);
 }
 
 fn may_be_shown(metadata: &Metadata<'_>) -> bool {
-    let ours = ["ingest", "geuneul"].iter().any(|name| {
-        metadata.target().strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
-    });
+    let ours = ["ingest", "geuneul"]
+        .iter()
+        .any(|name| metadata.target().strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with("::")));
     ours || *metadata.level() <= Level::WARN
 }

@@ -85,9 +85,13 @@ impl SchemaRefusal {
     pub fn hint(&self) -> &'static str {
         match self {
             SchemaRefusal::TooNew { .. } => "run the version of this program that migrated it, or a later one",
-            SchemaRefusal::Changed { .. } => "somebody edited a released migration or its record; compare the tables with the files in migrations/",
+            SchemaRefusal::Changed { .. } => {
+                "somebody edited a released migration or its record; compare the tables with the files in migrations/"
+            }
             SchemaRefusal::Foreign { .. } => "choose another schema with INGEST_DB_SCHEMA",
-            SchemaRefusal::NotAllowed { .. } => "run `ingest migrate` once with a role that may create the schema and its tables",
+            SchemaRefusal::NotAllowed { .. } => {
+                "run `ingest migrate` once with a role that may create the schema and its tables"
+            }
         }
     }
 }
@@ -189,7 +193,8 @@ async fn prepare_empty(client: &impl GenericClient, schema: &Schema) -> Result<(
         let create = format!("CREATE SCHEMA {}", schema.as_str());
         client.batch_execute(&create).await.map_err(doing("creating the schema"))?;
     }
-    let table = "CREATE TABLE ingest_schema (version integer PRIMARY KEY, checksum text NOT NULL, program text NOT NULL,
+    let table =
+        "CREATE TABLE ingest_schema (version integer PRIMARY KEY, checksum text NOT NULL, program text NOT NULL,
         applied_at timestamptz NOT NULL DEFAULT now())";
     client.batch_execute(table).await.map_err(doing("creating the table of versions"))
 }

@@ -118,7 +118,7 @@ pub fn too_many_rejects(rejected: usize, fetched: usize) -> bool {
 /// Plans. `rows` are all rows of the snapshot, each with a value that orders rows of equal handles; `held` is every place of the source.
 pub fn plan<T: Ord + Copy>(rows: Vec<(Row, T)>, held: &[Held], stale: Stale<'_>) -> Plan {
     if let Stale::Deactivate(proof) = stale {
-        assert_eq!(proof.rows(), rows.len(), "the proof is about these rows");
+        assert_eq!(proof.len(), rows.len(), "the proof is about these rows");
     }
     let mut keys = keys_of(&rows).into_iter();
     let by_key: HashMap<&str, &Held> = held.iter().map(|held| (held.key.as_str(), held)).collect();

@@ -40,7 +40,7 @@ impl Counts {
     /// What a plan will have done. What only the database knows is left at 0.
     pub fn of(plan: &Plan, snapshot: &Snapshot) -> Self {
         Counts {
-            fetched: snapshot.items().len() as u64,
+            fetched: snapshot.rows().len() as u64,
             inserted: plan.inserts() as u64,
             updated: plan.updates() as u64,
             unchanged: plan.unchanged as u64,

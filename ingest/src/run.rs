@@ -9,6 +9,7 @@ use futures_util::FutureExt;
 use geuneul::{JobCommand, Outcome, RunReport};
 use tokio::select;
 use tokio::time::{sleep, timeout};
+use tracing::Instrument;
 
 use crate::apply::{self, Committed, Committing};
 use crate::config::{ConfigError, Database, Settings};
@@ -21,7 +22,7 @@ use crate::report::{Counts, Ending, Facts};
 use crate::session::Session;
 use crate::snapshot::{self, Snapshot};
 use crate::source::Source;
-use crate::upstream::{Pace, Upstream, fingerprint};
+use crate::upstream::{Pace, Upstream};
 use crate::{migrate, observe};
 
 /// A run that is over.
@@ -43,7 +44,8 @@ pub async fn run(
     let ending = match settings {
         Ok(settings) => {
             let story = Story { facts: &facts, command, settings: &settings, pace };
-            contain(story.tell(interrupt)).await.unwrap_or_else(Ending::Failed)
+            let span = tracing::info_span!("run", id = %facts.run_id, source = %facts.source);
+            contain(story.tell(interrupt)).instrument(span).await.unwrap_or_else(Ending::Failed)
         }
         Err(error) => Ending::Failed(error.into()),
     };
@@ -187,16 +189,15 @@ impl Story<'_> {
 
 /// Reads every row, and refuses a snapshot of which too much cannot be stored.
 fn read(source: &Source, snapshot: &Snapshot) -> Result<Vec<(Row, [u8; 32])>, Error> {
-    let items = snapshot.items();
-    let rows: Vec<_> = items.iter().map(|item| ((source.read)(item), fingerprint(item))).collect();
+    let rows: Vec<_> = snapshot.rows().iter().map(|row| ((source.read)(&row.item), row.fingerprint)).collect();
     let rejects = rows.iter().filter_map(|(row, _)| if let Row::Bad(reject) = row { Some(reject) } else { None });
     let rejected = rejects.clone().count();
     for reject in rejects.clone().take(20) {
         tracing::warn!(column = reject.column, reason = %reject.reason, handle = ?reject.handle, "a row is set aside");
     }
-    if plan::too_many_rejects(rejected, items.len()) {
+    if plan::too_many_rejects(rejected, rows.len()) {
         let first = rejects.clone().next().map(|reject| format!("The first: {} {}.", reject.column, reject.reason));
-        return Err(Error::TooManyRejects { rejected, fetched: items.len(), first: first.unwrap_or_default() });
+        return Err(Error::TooManyRejects { rejected, fetched: rows.len(), first: first.unwrap_or_default() });
     }
     Ok(rows)
 }

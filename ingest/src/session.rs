@@ -77,11 +77,15 @@ impl SessionError {
     /// The way out.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            SessionError::Pooler(_) => Some("use the direct endpoint of the database: the instance or the cluster's writer, not the proxy"),
+            SessionError::Pooler(_) => {
+                Some("use the direct endpoint of the database: the instance or the cluster's writer, not the proxy")
+            }
             SessionError::Replica => Some("use the writer's endpoint"),
             SessionError::TooOld(_) => Some("upgrade the server to 14 or later"),
             SessionError::Refused(_) => Some("check user, password and database name, and the server's pg_hba.conf"),
-            SessionError::Tls(_) => Some("set INGEST_DB_CA to the authority that signed the server's certificate (on RDS: the region's bundle), and connect by the name in the certificate"),
+            SessionError::Tls(_) => Some(
+                "set INGEST_DB_CA to the authority that signed the server's certificate (on RDS: the region's bundle), and connect by the name in the certificate",
+            ),
             SessionError::Unreachable(_) => Some("check host, port, security groups and routes; then run again"),
             SessionError::NotHeld | SessionError::NotUnlocked => None,
         }
@@ -172,7 +176,9 @@ impl Session {
             tracing::warn!("the running statement could not be cancelled: {}", chain(&error));
         }
         match self.client.batch_execute("ROLLBACK").await {
-            Err(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => self.client.batch_execute("ROLLBACK").await,
+            Err(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => {
+                self.client.batch_execute("ROLLBACK").await
+            }
             other => other,
         }
         .doing("rolling back")

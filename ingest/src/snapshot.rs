@@ -5,7 +5,7 @@
 //! lets a plan deactivate anything.
 
 use crate::error::Error;
-use crate::upstream::{Crawl, Item, Progress, Upstream, UpstreamError, crawl};
+use crate::upstream::{Crawl, Progress, Published, Upstream, UpstreamError, crawl};
 
 /// Walks over all pages that one run makes at most.
 const MAX_CRAWLS: u32 = 4;
@@ -13,14 +13,14 @@ const MAX_CRAWLS: u32 = 4;
 /// Rows that are proven to be all rows. Made by [`prove`] and nothing else.
 #[derive(Debug)]
 pub struct CompleteSnapshot {
-    items: Vec<Item>,
+    rows: Vec<Published>,
     sha256: [u8; 32],
 }
 
 impl CompleteSnapshot {
     /// How many rows the proof is about.
-    pub fn rows(&self) -> usize {
-        self.items.len()
+    pub fn len(&self) -> usize {
+        self.rows.len()
     }
 }
 
@@ -32,7 +32,7 @@ pub enum Snapshot {
     /// Rows that were published, and perhaps not all of them.
     Doubtful {
         /// The rows of the last walk that reached its total.
-        items: Vec<Item>,
+        rows: Vec<Published>,
         /// Their fingerprint.
         sha256: [u8; 32],
     },
@@ -40,10 +40,10 @@ pub enum Snapshot {
 
 impl Snapshot {
     /// The rows.
-    pub fn items(&self) -> &[Item] {
+    pub fn rows(&self) -> &[Published] {
         match self {
-            Snapshot::Complete(snapshot) => &snapshot.items,
-            Snapshot::Doubtful { items, .. } => items,
+            Snapshot::Complete(snapshot) => &snapshot.rows,
+            Snapshot::Doubtful { rows, .. } => rows,
         }
     }
 
@@ -68,7 +68,7 @@ impl Snapshot {
 pub fn prove(earlier: &Crawl, later: Crawl) -> Result<CompleteSnapshot, Crawl> {
     let sha256 = later.fingerprint();
     if earlier.is_consistent() && later.is_consistent() && earlier.fingerprint() == sha256 {
-        Ok(CompleteSnapshot { items: later.items, sha256 })
+        Ok(CompleteSnapshot { rows: later.rows, sha256 })
     } else {
         Err(later)
     }
@@ -83,10 +83,10 @@ pub async fn obtain(
     let mut fallback: Option<Crawl> = None;
     for number in 1..=MAX_CRAWLS {
         let crawl = crawl(upstream, turned).await?;
-        if crawl.items.is_empty() {
+        if crawl.rows.is_empty() {
             return Err(Error::EmptySnapshot { announced: crawl.total });
         }
-        tracing::info!(crawl = number, rows = crawl.items.len(), total = crawl.total, steady = crawl.steady, "crawled");
+        tracing::info!(crawl = number, rows = crawl.rows.len(), total = crawl.total, steady = crawl.steady, "crawled");
         let crawl = match previous.take() {
             None => crawl,
             Some(earlier) => match prove(&earlier, crawl) {
@@ -103,9 +103,9 @@ pub async fn obtain(
         previous = Some(crawl);
     }
     let last = previous.expect("at least one crawl was made");
-    let (rows, total) = (last.items.len() as u64, last.total);
+    let (rows, total) = (last.rows.len() as u64, last.total);
     match if last.is_short() { fallback } else { Some(last) } {
-        Some(crawl) => Ok(Snapshot::Doubtful { sha256: crawl.fingerprint(), items: crawl.items }),
+        Some(crawl) => Ok(Snapshot::Doubtful { sha256: crawl.fingerprint(), rows: crawl.rows }),
         None => Err(UpstreamError::Short { crawls: MAX_CRAWLS, rows, total }.into()),
     }
 }
@@ -113,11 +113,11 @@ pub async fn obtain(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::upstream::Field;
+    use crate::upstream::{Field, Item};
 
     fn crawl(names: &[&str], total: u64, steady: bool) -> Crawl {
         let item = |name: &&str| Item::from([("n".to_owned(), Field::Text((*name).to_owned()))]);
-        Crawl { items: names.iter().map(item).collect(), total, steady }
+        Crawl { rows: names.iter().map(item).map(Published::from).collect(), total, steady }
     }
 
     #[test]

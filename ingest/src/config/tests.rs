@@ -48,7 +48,11 @@ fn tls_is_off_only_where_nobody_listens() {
     ] {
         assert_eq!(tls(url), Ok(on), "{url}");
     }
-    for url in ["postgres://u@db.example/d?sslmode=prefer", "postgres://u@10.0.0.1/d?sslmode=disable", "postgres://u@db.example/d?sslmode=yes"] {
+    for url in [
+        "postgres://u@db.example/d?sslmode=prefer",
+        "postgres://u@10.0.0.1/d?sslmode=disable",
+        "postgres://u@db.example/d?sslmode=yes",
+    ] {
         assert!(tls(url).is_err(), "{url}");
     }
 }

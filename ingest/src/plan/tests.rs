@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 fn proof(rows: usize) -> CompleteSnapshot {
-    let crawl = Crawl { items: vec![Item::new(); rows], total: rows as u64, steady: true };
+    let crawl = Crawl { rows: vec![Item::new().into(); rows], total: rows as u64, steady: true };
     prove(&crawl, crawl.clone()).unwrap()
 }
 

@@ -177,7 +177,9 @@ mod tests {
     #[test]
     fn spelling_is_no_change_and_content_is() {
         let digest = good(&library()).digest;
-        for (name, value) in [("bookCo", "71017"), ("signguNm", "영천시"), ("plotAr", "990.5"), ("latitude", "35.93437")] {
+        for (name, value) in
+            [("bookCo", "71017"), ("signguNm", "영천시"), ("plotAr", "990.5"), ("latitude", "35.93437")]
+        {
             assert_eq!(good(&with(name, value)).digest, digest, "{name}");
         }
         for (name, kind) in FIELDS {

@@ -251,11 +251,23 @@ mod tests {
         for (status, body, class) in [
             (200, r#"{"response":{"header":{"resultCode":"01","resultMsg":"APPLICATION_ERROR"}}}"#, Class::Retryable),
             (200, r#"{"header":{"resultCode":"31","resultMsg":"DEADLINE"}}"#, Class::Key),
-            (200, r#"{"responseTime":"t","resultCode":"10","resultMsg":"INVALID_REQUEST_PARAMETER_ERROR"}"#, Class::Fatal),
-            (403, r#"{"OpenAPI_ServiceResponse":{"cmmMsgHeader":{"errMsg":"SERVICE_KEY_IS_NOT_REGISTERED_ERROR",
-                "returnAuthMsg":"등록되지 않은 서비스키","returnReasonCode":30}}}"#, Class::Key),
+            (
+                200,
+                r#"{"responseTime":"t","resultCode":"10","resultMsg":"INVALID_REQUEST_PARAMETER_ERROR"}"#,
+                Class::Fatal,
+            ),
+            (
+                403,
+                r#"{"OpenAPI_ServiceResponse":{"cmmMsgHeader":{"errMsg":"SERVICE_KEY_IS_NOT_REGISTERED_ERROR",
+                "returnAuthMsg":"등록되지 않은 서비스키","returnReasonCode":30}}}"#,
+                Class::Key,
+            ),
             (200, r#"{"cmmMsgHeader":{"errMsg":"LIMITED_NUMBER_OF_SERVICE_REQUESTS_EXCEEDS_ERROR"}}"#, Class::Quota),
-            (200, r#"{"header":{"resultCode":"00"},"body":{"items":[{"a":"b",}],"totalCount":1}}"#, Class::RetryableFew),
+            (
+                200,
+                r#"{"header":{"resultCode":"00"},"body":{"items":[{"a":"b",}],"totalCount":1}}"#,
+                Class::RetryableFew,
+            ),
             (200, r#"{"header":{"resultCode":"00"},"body":{"items":"rows","totalCount":1}}"#, Class::RetryableFew),
             (200, r#"{"header":{"resultCode":"00"}}"#, Class::RetryableFew),
             (200, r#"{"message":"hello"}"#, Class::RetryableFew),

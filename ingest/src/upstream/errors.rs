@@ -82,7 +82,9 @@ pub enum UpstreamError {
         fault: Fault,
     },
     /// No crawl reached the total that the upstream itself announced.
-    #[error("data.go.kr ended before its own total in each of {crawls} crawls; the last one had {rows} of {total} rows")]
+    #[error(
+        "data.go.kr ended before its own total in each of {crawls} crawls; the last one had {rows} of {total} rows"
+    )]
     Short {
         /// How many crawls were made.
         crawls: u32,

@@ -2,8 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-use super::envelope::{Answer, Field, Item};
 use super::Upstream;
+use super::envelope::{Answer, Field, Item};
 use crate::error::Error;
 
 /// How far a crawl has come; told after each page.
@@ -17,39 +17,23 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// The rows of one walk over all pages, and what the walk itself can say about them.
+/// A row and SHA-256 of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Crawl {
-    /// The rows in the order of the pages.
-    pub items: Vec<Item>,
-    /// `totalCount` of the last page that had one.
-    pub total: u64,
-    /// Every page announced the same total.
-    pub steady: bool,
+pub struct Published {
+    /// The row as it came.
+    pub item: Item,
+    /// Equal exactly when two rows are.
+    pub fingerprint: [u8; 32],
 }
 
-impl Crawl {
-    /// The pages ended before the total was reached.
-    pub fn is_short(&self) -> bool {
-        (self.items.len() as u64) < self.total
-    }
-
-    /// The walk agrees with itself: one total throughout, and exactly as many rows. Necessary for a complete snapshot, and not enough:
-    /// rows that move between pages while the walk goes on are missed without any count being wrong.
-    pub fn is_consistent(&self) -> bool {
-        self.steady && self.items.len() as u64 == self.total
-    }
-
-    /// SHA-256 of the multiset of rows: equal exactly when two crawls carry the same rows, equal ones counted, in whatever order.
-    pub fn fingerprint(&self) -> [u8; 32] {
-        let mut rows: Vec<[u8; 32]> = self.items.iter().map(fingerprint).collect();
-        rows.sort_unstable();
-        Sha256::digest(rows.concat()).into()
+impl From<Item> for Published {
+    fn from(item: Item) -> Self {
+        let fingerprint = fingerprint(&item);
+        Published { item, fingerprint }
     }
 }
 
-/// SHA-256 of one row as it was published.
-pub fn fingerprint(item: &Item) -> [u8; 32] {
+fn fingerprint(item: &Item) -> [u8; 32] {
     let mut hash = Sha256::new();
     for (name, value) in item {
         let (kind, text) = match value {
@@ -65,20 +49,51 @@ pub fn fingerprint(item: &Item) -> [u8; 32] {
     hash.finalize().into()
 }
 
+/// The rows of one walk over all pages, and what the walk itself can say about them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Crawl {
+    /// The rows in the order of the pages.
+    pub rows: Vec<Published>,
+    /// `totalCount` of the last page that had one.
+    pub total: u64,
+    /// Every page announced the same total.
+    pub steady: bool,
+}
+
+impl Crawl {
+    /// The pages ended before the total was reached.
+    pub fn is_short(&self) -> bool {
+        (self.rows.len() as u64) < self.total
+    }
+
+    /// The walk agrees with itself: one total throughout, and exactly as many rows. Necessary for a complete snapshot, and not enough:
+    /// rows that move between pages while the walk goes on are missed without any count being wrong.
+    pub fn is_consistent(&self) -> bool {
+        self.steady && self.rows.len() as u64 == self.total
+    }
+
+    /// SHA-256 of the multiset of rows: equal exactly when two crawls carry the same rows, equal ones counted, in whatever order.
+    pub fn fingerprint(&self) -> [u8; 32] {
+        let mut rows: Vec<[u8; 32]> = self.rows.iter().map(|row| row.fingerprint).collect();
+        rows.sort_unstable();
+        Sha256::digest(rows.concat()).into()
+    }
+}
+
 /// Walks over all pages. `turned` is called after each page; the walk ends when it fails.
 pub async fn crawl(
     upstream: &Upstream,
     turned: &mut impl AsyncFnMut(Progress) -> Result<(), Error>,
 ) -> Result<Crawl, Error> {
-    let mut crawl = Crawl { items: Vec::new(), total: 0, steady: true };
+    let mut crawl = Crawl { rows: Vec::new(), total: 0, steady: true };
     for page in 1.. {
         let answer = upstream.page(page).await?;
         let Answer::Page { total, items } = answer else { break };
         crawl.steady &= page == 1 || total == crawl.total;
         crawl.total = total;
         let empty = items.is_empty();
-        crawl.items.extend(items);
-        let rows = crawl.items.len() as u64;
+        crawl.rows.extend(items.into_iter().map(Published::from));
+        let rows = crawl.rows.len() as u64;
         turned(Progress { pages: page, rows, total }).await?;
         if empty || rows >= total {
             break;
@@ -97,7 +112,7 @@ mod tests {
     }
 
     fn crawl(items: Vec<Item>) -> Crawl {
-        Crawl { total: items.len() as u64, items, steady: true }
+        Crawl { total: items.len() as u64, rows: items.into_iter().map(Published::from).collect(), steady: true }
     }
 
     #[test]

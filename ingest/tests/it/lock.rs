@@ -87,7 +87,9 @@ fn stopped_while_writing(end: impl FnOnce(&World, crate::world::Running)) -> Wor
     let blocker = runtime.block_on(world.database.client());
     runtime.block_on(blocker.batch_execute("BEGIN; LOCK TABLE ingest.places IN SHARE MODE")).unwrap();
     let run = world.start();
-    world.wait_until("EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')");
+    world.wait_until(
+        "EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')",
+    );
     end(&world, run);
     runtime.block_on(blocker.batch_execute("ROLLBACK")).unwrap();
     world

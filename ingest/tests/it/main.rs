@@ -10,4 +10,5 @@ mod rooms;
 mod schema;
 mod secrets;
 mod snapshots;
+mod tripwires;
 mod world;

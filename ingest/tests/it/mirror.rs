@@ -6,15 +6,15 @@ use rehearsal::upstream::Envelope;
 
 #[test]
 fn months_follow_each_other() {
-    let january = generate(1, 1200);
+    let january = generate(1, 500);
     let world = World::new(january.clone());
     let first = world.mirror();
-    assert_eq!((first.fetched, first.inserted, first.active, first.rejected), (1200, 1200, 1200, 0));
+    assert_eq!((first.fetched, first.inserted, first.active, first.rejected), (500, 500, 500, 0));
     assert!(first.complete && first.snapshot_sha256.is_some());
 
     let versions = world.row_versions();
     let second = world.mirror();
-    assert_eq!((second.upserted, second.unchanged, second.deactivated), (0, 1200, 0));
+    assert_eq!((second.upserted, second.unchanged, second.deactivated), (0, 500, 0));
     assert_eq!(world.row_versions(), versions, "an unchanged world writes no place");
     assert_eq!(second.snapshot_sha256, first.snapshot_sha256);
 
@@ -104,5 +104,9 @@ fn both_envelopes_and_both_forms_of_the_key_are_the_same_snapshot() {
     assert_eq!(second.snapshot_sha256, first.snapshot_sha256);
     let requests = world.upstream.requests();
     assert_eq!(requests.len(), 8, "two crawls of two pages a run");
-    assert!(requests.iter().all(|request| request.user_agent.as_deref().is_some_and(|agent| agent.starts_with("geuneul-ingest/"))));
+    assert!(
+        requests
+            .iter()
+            .all(|request| request.user_agent.as_deref().is_some_and(|agent| agent.starts_with("geuneul-ingest/")))
+    );
 }

@@ -38,7 +38,8 @@ fn by_name(rows: &Rows) -> HashMap<(String, String), Vec<Vec<String>>> {
 
 /// Numbers by value: 0.50 is no change of 0.5.
 fn spelt(key: &str, value: &str) -> String {
-    let number = ["latitude", "longitude", "plotAr", "buldAr"].contains(&key) || key.ends_with("Co") || key == "lonDaycnt";
+    let number =
+        ["latitude", "longitude", "plotAr", "buldAr"].contains(&key) || key.ends_with("Co") || key == "lonDaycnt";
     match value.parse::<f64>() {
         Ok(value) if number => value.to_string(),
         _ => value.to_owned(),
@@ -62,7 +63,10 @@ fn may_then_july() {
         let none = Vec::new();
         let (old, new) = (before.get(name).unwrap_or(&none), after.get(name).unwrap_or(&none));
         let mut left = old.clone();
-        let same = new.iter().filter(|row| left.iter().position(|other| other == *row).map(|at| left.remove(at)).is_some()).count();
+        let same = new
+            .iter()
+            .filter(|row| left.iter().position(|other| other == *row).map(|at| left.remove(at)).is_some())
+            .count();
         inserted += new.len().saturating_sub(old.len());
         retired += old.len().saturating_sub(new.len());
         unchanged += same;

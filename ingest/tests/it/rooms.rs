@@ -37,7 +37,14 @@ fn no_aws_and_one_crypto_library() {
 
 #[test]
 fn pure_rooms_are_pure() {
-    let pure = ["src/plan.rs", "src/identity.rs", "src/record.rs", "src/source/library.rs", "src/upstream/envelope.rs", "src/upstream/errors.rs"];
+    let pure = [
+        "src/plan.rs",
+        "src/identity.rs",
+        "src/record.rs",
+        "src/source/library.rs",
+        "src/upstream/envelope.rs",
+        "src/upstream/errors.rs",
+    ];
     let sources = sources();
     for name in pure {
         let (_, text) = sources.iter().find(|(source, _)| source == name).unwrap_or_else(|| panic!("{name} is gone"));

@@ -16,9 +16,8 @@ fn refused(world: &World, says: &str) {
 #[test]
 fn many_starters_migrate_once() {
     let world = World::new(generate(1, 10));
-    let starters: Vec<_> = (0..4)
-        .map(|_| world.program().arg("migrate").stdout(std::process::Stdio::piped()).spawn().unwrap())
-        .collect();
+    let starters: Vec<_> =
+        (0..4).map(|_| world.program().arg("migrate").stdout(std::process::Stdio::piped()).spawn().unwrap()).collect();
     let said: Vec<_> = starters.into_iter().map(|starter| starter.wait_with_output().unwrap()).collect();
     assert!(said.iter().all(|output| output.status.success()));
     assert_eq!(world.database.number("SELECT count(*) FROM ingest.ingest_schema"), 1);
@@ -68,7 +67,9 @@ fn a_schema_of_another_version_is_left_alone() {
     world.mirror();
     world.database.execute("INSERT INTO ingest.ingest_schema (version, checksum, program) VALUES (2, 'x', 'later')");
     refused(&world, "schema ingest is at version 2, and this program knows versions up to 1");
-    world.database.execute("DELETE FROM ingest.ingest_schema WHERE version = 2; UPDATE ingest.ingest_schema SET checksum = 'x'");
+    world
+        .database
+        .execute("DELETE FROM ingest.ingest_schema WHERE version = 2; UPDATE ingest.ingest_schema SET checksum = 'x'");
     refused(&world, "the checksums differ");
 }
 

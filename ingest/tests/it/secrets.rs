@@ -44,7 +44,8 @@ fn a_canary_is_found_nowhere() {
 
     let codes: Vec<_> = said.iter().map(|finished| finished.code.unwrap()).collect();
     assert_eq!(codes, [0, 69, 69, 69, 0, 78, 78, 143, 74, 78]);
-    let stored = world.texts("SELECT t::text FROM ingest.ingest_runs t UNION ALL SELECT t::text FROM ingest.ingest_sources t");
+    let stored =
+        world.texts("SELECT t::text FROM ingest.ingest_runs t UNION ALL SELECT t::text FROM ingest.ingest_sources t");
     let everything = said.iter().map(|finished| format!("{}{}", finished.stdout, finished.stderr)).chain(stored);
     let everything: String = everything.collect();
     // Long enough to have been loud at all.

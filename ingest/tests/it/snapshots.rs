@@ -85,7 +85,8 @@ fn a_bad_row_is_set_aside_and_counts_as_present() {
     world.upstream.set_rows(rows.clone());
     let report = world.mirror();
     assert_eq!((report.fetched, report.rejected, report.unchanged, report.deactivated), (300, 3, 297, 0));
-    let rejects = world.texts("SELECT concat_ws(' ', row_number, column_name, reason) FROM ingest.ingest_rejects ORDER BY row_number");
+    let rejects = world
+        .texts("SELECT concat_ws(' ', row_number, column_name, reason) FROM ingest.ingest_rejects ORDER BY row_number");
     let expected = ["8 bookCo is no count", "9 closeDay contains a control character", "10 referenceDate is no text"];
     assert_eq!(rejects, expected);
 

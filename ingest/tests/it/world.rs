@@ -60,7 +60,11 @@ impl World {
 
     /// The same database with another upstream.
     pub fn with_upstream(&self, rows: Rows) -> World {
-        let mut world = World { upstream: Upstream::start(rows).unwrap(), database: self.database.clone(), environment: self.environment.clone() };
+        let mut world = World {
+            upstream: Upstream::start(rows).unwrap(),
+            database: self.database.clone(),
+            environment: self.environment.clone(),
+        };
         let base = world.upstream.base_url();
         world.set("DATA_GO_KR_BASE_URL", &base);
         world
