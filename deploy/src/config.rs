@@ -56,6 +56,8 @@ pub struct Job {
     pub secrets: Vec<Secret>,
     /// What counts as a proof before it is switched on.
     pub gate: Gate,
+    /// The declarative stop: apply switches it off, and enable refuses.
+    pub stopped: bool,
 }
 
 /// A JSON document from a file beside `deploy.toml`.
@@ -198,6 +200,8 @@ struct JobTable {
     security_groups: Vec<Spanned<String>>,
     #[serde(default)]
     assign_public_ip: bool,
+    #[serde(default)]
+    stopped: bool,
     schedule: ScheduleTable,
     #[serde(default)]
     secret: Vec<SecretTable>,
@@ -291,6 +295,7 @@ impl JobTable {
             command,
             environment,
             launch: Launch::Fargate,
+            stopped: self.stopped,
             network: Network {
                 subnets: subnets.into_iter().collect(),
                 security_groups,

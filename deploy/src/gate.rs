@@ -27,15 +27,15 @@ pub enum Closed {
     #[error("the run of {} by {} did not prove itself{}", .0.since, .0.by, ended(.0))]
     Void(Void),
     /// The proof is of something else.
-    #[error("{field} moved since the verified run of {at}")]
+    #[error("{} moved since the verified run of {at}", listed(.fields))]
     Moved {
         /// What moved.
-        field: Field,
+        fields: Vec<Field>,
         /// When the run was proven.
         at: Timestamp,
     },
     /// The proof is too old.
-    #[error("the verified run of {at} is {} old, more than gate.max_age = {}", days(.age), days(.max_age))]
+    #[error("the verified run of {at} is {} old, more than gate.max_age = {}", long(.age), long(.max_age))]
     TooOld {
         /// When the run was proven.
         at: Timestamp,
@@ -76,8 +76,11 @@ pub fn open<'a>(
         Seen::Present(Ok(Receipt::Verified(run))) => run,
     };
     let at = run.at();
-    let mut closed: Vec<_> =
-        run.fingerprint().moved(now).into_iter().map(|field| Closed::Moved { field, at }).collect();
+    let mut closed = Vec::new();
+    let fields = run.fingerprint().moved(now);
+    if !fields.is_empty() {
+        closed.push(Closed::Moved { fields, at });
+    }
     match Duration::try_from(clock.duration_since(at)) {
         Ok(age) if age > gate.max_age => closed.push(Closed::TooOld { at, age, max_age: gate.max_age }),
         Ok(_) => {}
@@ -94,13 +97,16 @@ fn ended(void: &Void) -> String {
     void.ending.as_ref().map_or_else(|| ": its end was not seen".to_owned(), |ending| format!(": {ending}"))
 }
 
-fn days(duration: &Duration) -> String {
-    let hours = duration.as_secs() / 3600;
-    match (hours / 24, hours % 24) {
-        (0, hours) => format!("{hours}h"),
-        (days, 0) => format!("{days}d"),
-        (days, hours) => format!("{days}d {hours}h"),
-    }
+fn listed(fields: &[Field]) -> String {
+    fields.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The two largest units: `7d 1h`.
+fn long(duration: &Duration) -> String {
+    let minutes = duration.as_secs() / 60;
+    let parts = [(minutes / 1440, "d"), (minutes / 60 % 24, "h"), (minutes % 60, "m")];
+    let shown: Vec<_> = parts.iter().filter(|(n, _)| *n > 0).take(2).map(|(n, unit)| format!("{n}{unit}")).collect();
+    if shown.is_empty() { format!("{}s", duration.as_secs()) } else { shown.join(" ") }
 }
 
 #[cfg(test)]

@@ -36,6 +36,10 @@ pub async fn run(context: &Context, _args: EnableArgs) -> anyhow::Result<Exit> {
 
 /// Every reason not to, before anything is changed.
 fn guard<'a>(context: &Context, look: &'a Look) -> Result<&'a VerifiedRun, Stop> {
+    if look.desired.job.stopped {
+        let hint = format!("when it may run again, take that line out: {} enable", context.program);
+        return Err(Stop::refused("the configuration says stopped = true", hint));
+    }
     look.refuse_unless_settled(context, "enable")?;
     let now = Fingerprint::of(&look.live)
         .map_err(|error| Stop::refused(error.to_string(), format!("see more: {} plan", context.program)))?;

@@ -75,9 +75,11 @@ async fn to_its_end(
     };
     eprintln!("started {} of {}", task.arn, run.task().task_definition.family_and_revision());
     let (stream, proof) = (look.stream(&task), look.desired.job.gate.proof);
+    // Ctrl-C is listened to before anything is printed.
     let ended = tokio::select! {
-        ended = follow(&context.aws, run, task, stream, proof, timeout) => ended?,
+        biased;
         _ = tokio::signal::ctrl_c() => Err(Ending::Detached),
+        ended = follow(&context.aws, run, task, stream, proof, timeout) => ended?,
     };
     Ok(ended.and_then(|(task, report)| judge(run, &task, &report, proof)))
 }
@@ -108,7 +110,9 @@ async fn keep(context: &Context, look: &Look, receipt: &Receipt) -> anyhow::Resu
             let hint = "choose another `app` in deploy.toml, or delete that parameter if nobody needs it";
             Err(Stop::refused(error.to_string(), hint).into())
         }
-        kept => Ok(kept?),
+        // So that what AWS said gets its hint.
+        Err(ReceiptWriteError::Cloud(error)) => Err(error.into()),
+        Ok(()) => Ok(()),
     }
 }
 

@@ -74,7 +74,7 @@ impl Draft<'_> {
             }
         };
         let state = match found {
-            Some(found) if !self.wish.disabled => found.state(),
+            Some(found) if !self.wish.disabled && !desired.job.stopped => found.state(),
             _ => State::Disabled,
         };
         let step = ScheduleStep { schedule: self.wanted_schedule(found, state), run_task, pin: pin.clone() };

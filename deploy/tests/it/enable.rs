@@ -42,6 +42,10 @@ fn enable_refuses_without_a_proof_of_this_very_world() {
     refused("too old");
     scene.edit_config(|config| *config = config.replace("0m", "7d"));
 
+    scene.edit_config(|config| *config = config.replace("assign_public_ip", "stopped = true\nassign_public_ip"));
+    refused("stopped in the configuration");
+    scene.edit_config(|config| *config = config.replace("stopped = true\n", ""));
+
     // By hand, and not taken back: the plan shows it.
     let schedule = scene.schedule();
     let mut edited = schedule.clone();

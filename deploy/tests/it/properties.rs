@@ -212,7 +212,7 @@ fn state(world: &World) -> Option<State> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_plan_that_was_carried_out_is_empty(world in world()) {

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use deploy::model::Schedule;
 use geuneul::{Outcome, RunReport, SourceName, Trigger};
-use rehearsal::local_aws::{Image, LocalAws, World, WorldSpec};
+use rehearsal::local_aws::{Image, Invocation, LocalAws, World, WorldSpec};
 use rehearsal::{RunDir, toolbox};
 use serde_json::{Value, json};
 
@@ -116,10 +116,16 @@ from = "env:API_KEY"
 
     /// Runs `deploy ...`; everything that a person and a script see of it.
     pub fn transcript(&self, arguments: &[&str]) -> String {
-        let output = self.deploy(arguments).output().expect("deploy runs");
+        self.transcript_of(self.deploy(arguments))
+    }
+
+    /// The same of a command that the test has changed.
+    pub fn transcript_of(&self, mut command: Command) -> String {
+        let output = command.output().expect("deploy runs");
         let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
         assert!(!out.contains(SECRET) && !err.contains(SECRET), "the secret was printed");
         let code = output.status.code().map_or_else(|| "none".to_owned(), |code| code.to_string());
+        let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
         format!("$ deploy {}\nexit code: {code}\n--- stderr\n{err}--- stdout\n{out}", arguments.join(" "))
     }
 
@@ -152,8 +158,16 @@ from = "env:API_KEY"
         found["Parameter"]["Value"].as_str().expect("the receipt exists").to_owned()
     }
 
-    fn receipt_parameter(&self) -> String {
+    /// The name of the parameter that holds the receipt.
+    pub fn receipt_parameter(&self) -> String {
         format!("/geuneul-deploy/{JOB}/verified-run")
+    }
+
+    /// Moves the clock to the schedule's next fire time and waits for the task.
+    pub fn fire(&self) {
+        let fired = self.aws.advance_to_next_fire(&format!("{JOB}/{JOB}")).expect("the clock moves");
+        let [Invocation { delivered: true, tasks, .. }] = &fired[..] else { panic!("{fired:?}") };
+        self.aws.wait_for_task(&tasks[0]).expect("the task stops");
     }
 
     /// One call of ECS or SSM, as anybody beside `deploy` could make it.
@@ -222,6 +236,7 @@ from = "env:API_KEY"
             (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "[time]"),
             (r"\d{4}-\d\d-\d\d \d\d:\d\d", "[time]"),
             (r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \[time\]", "[day] [time]"),
+            (r"\b\d+s old", "[age] old"),
             (r"subnet-[0-9a-z]+", "[subnet]"),
             (r"sha256:[0-9a-f]{64}", "[digest]"),
             (r"http://127\.0\.0\.1:\d+", "[endpoint]"),

@@ -1,15 +1,22 @@
 //! `trigger-now`: one run, by hand, with what the schedule holds.
 
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
 use geuneul::Outcome;
 use rehearsal::local_aws::Failure;
 use serde_json::json;
 
-use crate::scene::{Scene, report};
+use crate::proxy::Proxy;
+use crate::scene::{JOB, Scene, report};
 
 macro_rules! snapshot {
-    ($scene:expr, $arguments:expr) => {
+    ($scene:expr, [$($argument:expr),*]) => {
+        snapshot!($scene, $scene.deploy(&[$($argument),*]))
+    };
+    ($scene:expr, $command:expr) => {
         insta::with_settings!({ filters => Scene::filters(), omit_expression => true }, {
-            insta::assert_snapshot!($scene.transcript(&$arguments));
+            insta::assert_snapshot!($scene.transcript_of($command));
         })
     };
 }
@@ -32,9 +39,80 @@ fn a_proven_run_leaves_a_receipt_and_opens_the_gate() {
         input["Overrides"]["ContainerOverrides"][0]["Command"]
     );
     assert_eq!(run["startedBy"], "geuneul-deploy/manual/library-sync");
+    // The receipt is marked as ours.
+    let resource = json!({ "ResourceType": "Parameter", "ResourceId": scene.receipt_parameter() });
+    let mut tags = scene.call("ssm", "ListTagsForResource", &resource)["TagList"].as_array().unwrap().clone();
+    tags.sort_by_key(|tag| tag["Key"].to_string());
+    assert_eq!(
+        tags,
+        [json!({ "Key": "job", "Value": JOB }), json!({ "Key": "managed-by", "Value": "geuneul-deploy" })]
+    );
     snapshot!(scene, ["enable"]);
     assert_eq!(scene.schedule()["State"], "ENABLED");
+}
+
+#[test]
+fn status_says_what_the_schedule_itself_has_done() {
+    let scene = Scene::set();
     snapshot!(scene, ["status"]);
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    scene.expect(&["trigger-now"], 0);
+    scene.expect(&["enable"], 0);
+    snapshot!(scene, ["status"]);
+
+    let scheduled = geuneul::RunReport {
+        trigger: geuneul::Trigger::Scheduled,
+        started_at: "2026-12-01T04:00:03Z".into(),
+        ..report()
+    };
+    scene.next_run(&[&scheduled.to_line()], 0);
+    scene.fire();
+    snapshot!(scene, ["status"]);
+
+    let failed =
+        geuneul::RunReport { outcome: Outcome::DatabaseLost, started_at: "2027-01-01T04:00:03Z".into(), ..scheduled };
+    scene.next_run(&[&failed.to_line()], 74);
+    scene.fire();
+    snapshot!(scene, ["status"]);
+}
+
+#[test]
+fn a_dropped_override_is_not_proven() {
+    let scene = Scene::applied();
+    // Between us and AWS, the overrides get lost; the job reports a success all the same.
+    let forgetful = Proxy::start(scene.aws.endpoint(), |request| {
+        request.as_object_mut().unwrap().remove("overrides");
+    });
+    let mut deploy = scene.deploy(&["trigger-now"]);
+    deploy.env("AWS_ENDPOINT_URL", forgetful.url());
+    snapshot!(scene, deploy);
+    assert!(scene.receipt().contains("\"void\":{"), "{}", scene.receipt());
+}
+
+#[test]
+fn a_parameter_of_somebody_else_is_not_overwritten() {
+    let scene = Scene::applied();
+    let theirs = json!({ "Name": scene.receipt_parameter(), "Value": "theirs", "Type": "String" });
+    scene.call("ssm", "PutParameter", &theirs);
+    snapshot!(scene, ["trigger-now"]);
+    assert_eq!(scene.receipt(), "theirs");
+    assert_eq!(scene.aws.counts().unwrap().get("ecs:RunTask"), None);
+}
+
+#[test]
+fn whoever_stops_watching_has_no_proof_and_the_task_goes_on() {
+    let scene = Scene::applied();
+    scene.next_script("sleep 600");
+    let mut deploy = scene.deploy(&["trigger-now"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(deploy.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line == "task RUNNING"));
+    let id = deploy.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let said: Vec<_> = lines.collect();
+    assert_eq!(deploy.wait().unwrap().code(), Some(4), "{said:?}");
+    assert_eq!(said[0], "error: the run is not proven: we stopped watching; the task goes on");
+    let running = scene.call("ecs", "ListTasks", &json!({ "cluster": scene.world.cluster }));
+    assert_eq!(running["taskArns"].as_array().unwrap().len(), 1);
 }
 
 #[test]

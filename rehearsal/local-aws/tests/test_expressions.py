@@ -8,7 +8,12 @@ from localaws.clock import parse, render
 
 def fires(expression, timezone, after, count=1, **members):
     """The next moments at which such a schedule is due."""
-    schedule = {"ScheduleExpression": expression, "ScheduleExpressionTimezone": timezone, "CreationDate": parse(after), **members}
+    schedule = {
+        "ScheduleExpression": expression,
+        "ScheduleExpressionTimezone": timezone,
+        "CreationDate": parse(after),
+        **members,
+    }
     moment, found = parse(after), []
     for _ in range(count):
         moment = expressions.next_fire(schedule, moment)
@@ -49,7 +54,9 @@ class Expressions(unittest.TestCase):
         )
 
     def test_at_fires_once_in_its_zone(self):
-        self.assertEqual(fires("at(2026-12-05T03:00:00)", "Asia/Seoul", "2026-11-29T00:00:00Z", 2), ["2026-12-04T18:00:00Z", None])
+        self.assertEqual(
+            fires("at(2026-12-05T03:00:00)", "Asia/Seoul", "2026-11-29T00:00:00Z", 2), ["2026-12-04T18:00:00Z", None]
+        )
 
     def test_rate_counts_from_creation_or_start(self):
         self.assertEqual(fires("rate(2 hours)", "UTC", "2026-11-29T00:30:00Z"), ["2026-11-29T02:30:00Z"])
@@ -66,8 +73,17 @@ class Expressions(unittest.TestCase):
         )
 
     def test_what_is_refused(self):
-        for expression in ("cron(0 3 5 * *)", "cron(0 3 5 * * *)", "cron(61 3 5 * ? *)", "rate(0 days)", "rate(1 weeks)",
-                           "at(2026-12-05)", "at(2026-13-05T00:00:00)", "0 3 5 * *", ""):
+        for expression in (
+            "cron(0 3 5 * *)",
+            "cron(0 3 5 * * *)",
+            "cron(61 3 5 * ? *)",
+            "rate(0 days)",
+            "rate(1 weeks)",
+            "at(2026-12-05)",
+            "at(2026-13-05T00:00:00)",
+            "0 3 5 * *",
+            "",
+        ):
             with self.subTest(expression), self.assertRaisesRegex(ValueError, "Invalid Schedule Expression"):
                 expressions.check(expression, "UTC")
         for timezone in ("Asia/Soul", "", "../etc", "KST+9"):

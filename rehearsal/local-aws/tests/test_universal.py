@@ -19,15 +19,24 @@ class Universal(unittest.TestCase):
 
     def test_every_key_becomes_the_apis_own(self):
         value = {
-            "TaskDefinition": "f", "EnableECSManagedTags": True,
+            "TaskDefinition": "f",
+            "EnableECSManagedTags": True,
             "NetworkConfiguration": {"AwsvpcConfiguration": {"Subnets": ["subnet-1"]}},
             "Overrides": {"ContainerOverrides": [{"Name": "app", "Cpu": 1}], "EphemeralStorage": {"SizeInGiB": 21}},
         }
-        self.assertEqual(parse(value), ("ecs", "RunTask", {
-            "taskDefinition": "f", "enableECSManagedTags": True,
-            "networkConfiguration": {"awsvpcConfiguration": {"subnets": ["subnet-1"]}},
-            "overrides": {"containerOverrides": [{"name": "app", "cpu": 1}], "ephemeralStorage": {"sizeInGiB": 21}},
-        }))
+        self.assertEqual(
+            parse(value),
+            (
+                "ecs",
+                "RunTask",
+                {
+                    "taskDefinition": "f",
+                    "enableECSManagedTags": True,
+                    "networkConfiguration": {"awsvpcConfiguration": {"subnets": ["subnet-1"]}},
+                    "overrides": {"containerOverrides": [{"name": "app", "cpu": 1}], "ephemeralStorage": {"sizeInGiB": 21}},
+                },
+            ),
+        )
 
     def test_every_missing_field_is_named(self):
         with self.assertRaises(Refused) as refused:
@@ -35,8 +44,13 @@ class Universal(unittest.TestCase):
         self.assertIn("missing the following field(s): ClusterName, NodegroupName.", refused.exception.message)
 
     def test_what_is_not_a_target(self):
-        for arn in (RUN_TASK.replace("runTask", "RunTask"), RUN_TASK.replace("runTask", "runTasks"),
-                    RUN_TASK.replace("ecs", "nosuch"), RUN_TASK.replace("runTask", "listTasks"), "arn:aws:lambda:::f"):
+        for arn in (
+            RUN_TASK.replace("runTask", "RunTask"),
+            RUN_TASK.replace("runTask", "runTasks"),
+            RUN_TASK.replace("ecs", "nosuch"),
+            RUN_TASK.replace("runTask", "listTasks"),
+            "arn:aws:lambda:::f",
+        ):
             with self.subTest(arn), self.assertRaises(Refused):
                 parse({"TaskDefinition": "f"}, arn)
 

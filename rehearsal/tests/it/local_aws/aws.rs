@@ -151,6 +151,11 @@ impl super::Stage {
 
     /// Registers the family anew after a change of its container, as a tool that adopts it would.
     pub fn register(&self, change: impl FnOnce(&mut Value)) -> String {
+        self.register_all(|containers| change(&mut containers[0]))
+    }
+
+    /// The same for all its containers.
+    pub fn register_all(&self, change: impl FnOnce(&mut Vec<Value>)) -> String {
         let described = self.aws.ecs("DescribeTaskDefinition", json!({ "taskDefinition": self.world.family })).unwrap();
         let mut definition = described["taskDefinition"].clone();
         for read_only in [
@@ -164,7 +169,7 @@ impl super::Stage {
         ] {
             definition.as_object_mut().unwrap().remove(read_only).unwrap();
         }
-        change(&mut definition["containerDefinitions"][0]);
+        change(definition["containerDefinitions"].as_array_mut().unwrap());
         let registered = self.aws.ecs("RegisterTaskDefinition", definition).unwrap();
         registered["taskDefinition"]["taskDefinitionArn"].as_str().unwrap().to_owned()
     }

@@ -39,6 +39,13 @@ fn has_ended(pid: &str) -> bool {
     }
 }
 
+/// How many processes have a command line that ends so.
+fn running(command: &str) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.filter(|line| String::from_utf8_lossy(line).replace('\0', " ").trim_end().ends_with(command)).count()
+}
+
 #[test]
 fn dropping_it_ends_its_tasks_and_their_children() {
     let stage = stage();
@@ -46,8 +53,20 @@ fn dropping_it_ends_its_tasks_and_their_children() {
     let server = stage.local.pid().to_string();
     assert!(!has_ended(&child) && !has_ended(&server));
     drop(stage);
-    assert!(has_ended(&child) && has_ended(&server));
-    assert!(!home.exists());
+    assert!(has_ended(&server) && !home.exists());
+    wait_for("the task's child ends", || has_ended(&child).then_some(()));
+}
+
+#[test]
+fn a_task_that_is_just_starting_ends_too() {
+    let stage = stage();
+    let marker = format!("sleep 54321.{}", std::process::id());
+    for _ in 0..10 {
+        stage.start(stage.run_request(&stage.world.family, &format!("exec {marker}")));
+    }
+    drop(stage);
+    // SIGKILL was sent; when the kernel is done with it is another matter.
+    wait_for("the tasks end", || (running(&marker) == 0).then_some(()));
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn calls_are_counted_and_the_world_is_not() {
     assert_eq!(counts, [("iam:GetRole".to_owned(), 1), ("ssm:PutParameter".to_owned(), 2)].into());
     let calls = stage.local.calls().unwrap();
     assert_eq!(calls[0].request, json!({ "Name": "/s", "Value": "(secret value)", "Type": "SecureString" }));
-    assert_eq!(calls[2].status, Some(404));
+    assert_eq!((calls[2].status, calls[2].error.as_deref()), (Some(404), Some("NoSuchEntity")));
     assert!(!stage.local.state().unwrap().contains("hush"));
     stage.local.forget_calls().unwrap();
     assert!(stage.local.counts().unwrap().is_empty());

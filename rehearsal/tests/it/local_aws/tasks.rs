@@ -132,6 +132,30 @@ fn a_task_that_cannot_start_says_why() {
 }
 
 #[test]
+fn the_essential_container_decides_and_the_others_end_with_it() {
+    let stage = stage();
+    let both = stage.register_all(|containers| {
+        let mut sidecar = containers[0].clone();
+        sidecar["name"] = json!("sidecar");
+        sidecar["essential"] = json!(false);
+        sidecar["command"] = json!(["exit 9"]);
+        sidecar["portMappings"] = json!([]);
+        containers.push(sidecar);
+    });
+    let codes = |task: &Value| [0, 1].map(|index| task["containers"][index]["exitCode"].clone());
+    let task = stage.run(&both, "exit 3");
+    assert_eq!(task["stopCode"], "EssentialContainerExited");
+    assert_eq!(codes(&task)[0], 3);
+
+    let mut request = stage.run_request(&both, "exit 0");
+    let endless = json!({ "name": "sidecar", "command": ["trap 'exit 5' TERM; sleep 1000 & wait"] });
+    request["overrides"]["containerOverrides"].as_array_mut().unwrap().push(endless);
+    let task = stage.local.wait_for_task(&stage.start(request)).unwrap();
+    assert_eq!(codes(&task)[0], 0);
+    assert!([json!(5), json!(143)].contains(&codes(&task)[1]), "the sidecar was asked to stop: {task}");
+}
+
+#[test]
 fn a_client_token_starts_one_task() {
     let stage = stage();
     let mut request = stage.run_request(&stage.world.family, "true");
@@ -140,6 +164,24 @@ fn a_client_token_starts_one_task() {
     assert_eq!(stage.start(request.clone()), first);
     request["startedBy"] = json!("somebody else");
     stage.aws.ecs("RunTask", request).unwrap_err().assert("ConflictException", "different parameters");
+}
+
+#[test]
+fn a_role_that_changed_is_assumable_only_after_a_while() {
+    let stage = stage();
+    stage.local.delay_iam(1).unwrap();
+    let trust = json!({ "Version": "2012-10-17", "Statement": [{
+        "Effect": "Allow", "Principal": { "Service": "ecs-tasks.amazonaws.com" }, "Action": "sts:AssumeRole",
+    }]});
+    let parameters = [("RoleName", "geuneul-execution"), ("PolicyDocument", &trust.to_string())];
+    stage.aws.iam("UpdateAssumeRolePolicy", &parameters).unwrap();
+    let request = stage.run_request(&stage.world.family, "true");
+    let refused = stage.aws.ecs("RunTask", request.clone()).unwrap_err();
+    refused.assert(
+        "ClientException",
+        "ECS was unable to assume the role 'arn:aws:iam::123456789012:role/geuneul-execution'",
+    );
+    stage.start(request);
 }
 
 #[test]
