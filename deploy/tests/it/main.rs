@@ -7,11 +7,8 @@ mod inside;
 mod memory;
 mod normalise;
 mod plan;
-<<<<<<< HEAD
 mod properties;
-=======
 mod proxy;
->>>>>>> deploy-run
 mod purity;
 mod scene;
 mod story;
