@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::exit::Stop;
+use crate::fire_times;
 use crate::model::{Launch, Network};
 use crate::secret::Origin;
 
@@ -316,9 +317,17 @@ impl JobTable {
 
 impl ScheduleTable {
     fn into_timing(self, job: &str, at: &At<'_>) -> anyhow::Result<Timing> {
-        let cron = at.check(self.cron, "cron", "six fields: minute hour day month weekday year", |v| {
-            !v.starts_with("cron(") && v.split_whitespace().count() == 6
-        })?;
+        let cron_span = self.cron.span();
+        let cron = at.check(
+            self.cron,
+            "cron",
+            "six fields, minute hour day month weekday year, with ? as day or as weekday",
+            |v| {
+                let fields: Vec<_> = v.split_whitespace().collect();
+                // AWS wants exactly one of day and weekday to be left open.
+                matches!(fields.as_slice(), [_, _, day, _, weekday, _] if (*day == "?") != (*weekday == "?"))
+            },
+        )?;
         let fields: Vec<_> = cron.split_whitespace().collect();
         let timezone = at.check(self.timezone, "timezone", "an IANA name such as Asia/Seoul", |v| {
             (1..=50).contains(&v.len()) && jiff::tz::TimeZone::get(v).is_ok()
@@ -349,7 +358,10 @@ impl ScheduleTable {
             }
             None => Duration::from_secs(3600),
         };
-        Ok(Timing { expression: format!("cron({})", fields.join(" ")), timezone, group, role, retries, retry_for })
+        let expression = format!("cron({})", fields.join(" "));
+        fire_times::next(&expression, &timezone, jiff::Timestamp::UNIX_EPOCH, 1)
+            .map_err(|error| at.stop(Some(cron_span), error, "as in 0 4 1-3 * ? *: ? in one of day and weekday"))?;
+        Ok(Timing { expression, timezone, group, role, retries, retry_for })
     }
 }
 

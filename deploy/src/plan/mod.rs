@@ -274,12 +274,24 @@ impl Plan {
         self.items.iter().all(|item| item.sign == Sign::Same || !item.thing.is_changed_by_us())
     }
 
+    /// Whether it switches off a schedule that fires now.
+    pub fn switches_off(&self) -> bool {
+        self.state == Some(State::Enabled)
+            && self
+                .steps()
+                .any(|step| matches!(step, Step::UpdateSchedule(step) if step.schedule.state() == State::Disabled))
+    }
+
     /// Whether it changes what the job runs, or how.
     pub fn moves_the_run(&self) -> bool {
         self.steps().any(|step| match step {
-            Step::Register { .. } | Step::CreateSchedule(_) | Step::OverwriteParameter { .. } => true,
-            Step::UpdateSchedule(_) => true,
-            _ => false,
+            Step::Register { .. } | Step::OverwriteParameter { .. } => true,
+            Step::CreateSchedule(_) | Step::UpdateSchedule(_) => true,
+            Step::CreateParameter { .. } | Step::TagParameter { .. } => false,
+            Step::PutRolePolicy { .. } | Step::CreateRole { .. } | Step::UpdateTrust { .. } | Step::TagRole { .. } => {
+                false
+            }
+            Step::CreateGroup { .. } | Step::TagGroup { .. } => false,
         })
     }
 

@@ -86,7 +86,7 @@ impl Draft<'_> {
 
     fn new_schedule(&mut self, step: ScheduleStep) {
         let (name, timing) = (&self.desired.job.name, self.desired.timing());
-        if !self.wish.disabled {
+        if !self.wish.disabled && !self.desired.job.stopped {
             let what = format!("schedule {name} is new, and a new schedule is created switched off, when that is said");
             self.refusals.push(Refusal::new(what, "say apply --disabled").cured_by(Cure::Disabled));
         }

@@ -173,11 +173,7 @@ fn apply_never_switches_on_and_does_not_move_an_enabled_job() {
     let said = refused(&scene, &["apply", "--disabled"]);
     assert!(said.contains("nobody is here to confirm"), "{said}");
     scene.expect(&["apply", "--disabled", "--yes"], 0);
-    inside::run(async {
-        let cloud = inside::cloud(&scene).await;
-        let schedule = cloud.schedule(JOB, JOB).await.unwrap();
-        cloud.update_schedule(&schedule.with_state(State::Enabled)).await.unwrap();
-    });
+    switch_on(&scene);
     // Nothing to do: ENABLED is as wanted as DISABLED.
     scene.expect(&["plan", "--detailed-exitcode"], 0);
     scene.expect(&["apply"], 0);
@@ -190,6 +186,14 @@ fn apply_never_switches_on_and_does_not_move_an_enabled_job() {
         insta::assert_snapshot!("apply_to_an_enabled_job", scene.transcript(&["apply", "--disabled", "--yes"]));
     });
     assert_eq!(scene.schedule()["State"], "DISABLED");
+    // `stopped` in the configuration says the same for good.
+    switch_on(&scene);
+    scene.edit_config(|config| *config = config.replace("container = ", "stopped = true\ncontainer = "));
+    scene.expect(&["plan", "--detailed-exitcode"], 2);
+    scene.expect(&["apply", "--yes"], 0);
+    assert_eq!(scene.schedule()["State"], "DISABLED");
+    refused(&scene, &["enable"]);
+    scene.edit_config(|config| *config = config.replace("stopped = true\n", ""));
     // Plain apply keeps DISABLED as well.
     scene.edit_config(|config| *config = config.replace("--some", "--all"));
     scene.expect(&["apply", "--yes"], 0);
@@ -285,6 +289,15 @@ fn the_secret_is_in_the_parameter_and_nowhere_else() {
     }
     let stored = scene.call("ssm", "GetParameter", &json!({ "Name": "/geuneul/api_key", "WithDecryption": true }));
     assert_eq!(stored["Parameter"]["Value"], canary);
+}
+
+/// Switches the schedule on behind everybody's back.
+fn switch_on(scene: &Scene) {
+    inside::run(async {
+        let cloud = inside::cloud(scene).await;
+        let schedule = cloud.schedule(JOB, JOB).await.unwrap();
+        cloud.update_schedule(&schedule.with_state(State::Enabled)).await.unwrap();
+    });
 }
 
 /// A task definition with as much in it as Fargate and the local AWS take.

@@ -1,6 +1,7 @@
 //! The tests of `deploy`, one binary.
 
 mod apply;
+mod config;
 mod disable;
 mod enable;
 mod inside;
