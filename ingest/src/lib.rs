@@ -1,1 +1,130 @@
-//! ingest
+//! `ingest`: mirrors a public data set into PostgreSQL and can be trusted alone.
+//!
+//! One grammar: observe -> plan -> apply -> report. [`run`](mod@run) tells the story; every other module is one idea of it.
+//!
+//! Architecture invariant: no pool, and no AWS. The session that holds the lock is the session that writes.
+
+mod apply;
+mod cli;
+pub mod config;
+pub mod error;
+mod identity;
+mod ledger;
+mod lock;
+mod logging;
+mod migrate;
+mod observe;
+mod plan;
+mod record;
+mod report;
+pub mod run;
+pub mod session;
+mod snapshot;
+mod source;
+mod tls;
+pub mod upstream;
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use geuneul::{JobCommand, Outcome};
+use tokio::signal::unix::{SignalKind, signal};
+
+use cli::Invocation;
+use config::{Database, Settings};
+use error::{Error, Explained};
+use session::Session;
+use upstream::Pace;
+
+/// The program.
+pub fn main() -> ExitCode {
+    let invocation = match cli::parse(std::env::args_os()) {
+        Ok(invocation) => invocation,
+        Err(error) => {
+            // Nothing can be done about a stream that is closed.
+            let _ = error.print();
+            return if error.use_stderr() { exit(Outcome::Usage) } else { ExitCode::SUCCESS };
+        }
+    };
+    logging::start();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be built");
+    let outcome = runtime.block_on(async {
+        match invocation {
+            Invocation::Run(command) => run_once(&command).await,
+            Invocation::Migrate => migrate_once().await,
+        }
+    });
+    // A name lookup that hangs must not keep the process.
+    runtime.shutdown_background();
+    exit(outcome)
+}
+
+fn exit(outcome: Outcome) -> ExitCode {
+    ExitCode::from(outcome.exit_code())
+}
+
+fn environment(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+}
+
+async fn run_once(command: &JobCommand) -> Outcome {
+    let settings = Settings::read(&environment);
+    let ended = run::run(command, settings, Pace::UNATTENDED, interrupted()).await;
+    if let Some(error) = &ended.error {
+        explain(error);
+    }
+    print(&ended.report.to_line());
+    ended.report.outcome
+}
+
+async fn migrate_once() -> Outcome {
+    let migrated = async {
+        let database = Database::read(&environment)?;
+        let mut session = Session::open(&database, "ingest migrate").await?;
+        let migrated = migrate::ensure(&mut session, &database.schema).await?;
+        session.close().await;
+        Ok((database.schema, migrated))
+    };
+    match migrated.await {
+        Ok((schema, migrate::Migrated { from, to })) if from == to => {
+            print(&format!("schema {} is at version {to}; nothing to do", schema.as_str()));
+            Outcome::Succeeded
+        }
+        Ok((schema, migrate::Migrated { from, to })) => {
+            print(&format!("schema {} migrated from version {from} to {to}", schema.as_str()));
+            Outcome::Succeeded
+        }
+        Err(error) => {
+            let error: Error = error;
+            explain(&error);
+            error.outcome()
+        }
+    }
+}
+
+/// Resolves when the process is asked to end.
+async fn interrupted() {
+    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = terminate.recv() => tracing::warn!("SIGTERM: rolling back"),
+        _ = interrupt.recv() => tracing::warn!("SIGINT: rolling back"),
+    }
+}
+
+fn explain(error: &Error) {
+    if std::io::stderr().is_terminal() {
+        let _ = writeln!(std::io::stderr(), "{}", Explained(error));
+    } else {
+        tracing::error!(code = error.code(), hint = error.hint(), "{error}");
+    }
+}
+
+/// The one line on stdout. A closed stdout is no reason to end otherwise: the ledger has it too.
+fn print(line: &str) {
+    if let Err(error) = writeln!(std::io::stdout(), "{line}") {
+        tracing::warn!("stdout cannot be written: {error}");
+    }
+}

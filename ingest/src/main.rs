@@ -1,2 +1,5 @@
-//! ingest
-fn main() {}
+//! See the library.
+
+fn main() -> std::process::ExitCode {
+    ingest::main()
+}

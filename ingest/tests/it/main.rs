@@ -1,1 +1,14 @@
-//! tests
+//! The program against a real PostgreSQL and the stand-in for data.go.kr.
+
+mod commands;
+mod commit;
+mod faults;
+mod lock;
+mod mirror;
+mod real_months;
+mod rooms;
+mod schema;
+mod secrets;
+mod snapshots;
+mod tripwires;
+mod world;

@@ -1,0 +1,158 @@
+//! The command line: flags in, a value out.
+
+use std::ffi::OsString;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use geuneul::{JobCommand, Outcome, RunId, SourceName, Trigger};
+
+use crate::lock::LockKey;
+
+/// What the command line asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Invocation {
+    /// One run.
+    Run(JobCommand),
+    /// The schema, and no run.
+    Migrate,
+}
+
+/// Mirrors a public data set into PostgreSQL: fetches it, proves that it is complete, writes what changed, soft-deletes what is gone.
+#[derive(Parser)]
+#[command(name = "ingest", version, max_term_width = 100)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, disable_help_subcommand = true)]
+#[command(override_usage = "ingest --ingest.source=<SOURCE> [OPTIONS]\n       ingest migrate")]
+struct Cli {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+
+    /// The data set to mirror: library
+    #[arg(long = "ingest.source", value_name = "SOURCE", require_equals = true, required = true)]
+    source: Option<SourceName>,
+
+    /// Soft-delete the places that the new snapshot lacks
+    #[arg(long = "ingest.deactivate-stale", value_name = "true|false", require_equals = true, default_value = "false")]
+    #[arg(action = clap::ArgAction::Set, hide_possible_values = true)]
+    deactivate_stale: bool,
+
+    /// End after the run; only true, as there is nothing to stay for
+    #[arg(long = "ingest.exit-after", value_name = "true", require_equals = true, default_value = "true")]
+    #[arg(action = clap::ArgAction::Set, value_parser = exit_after)]
+    exit_after: bool,
+
+    /// The run that this one repeats, for the ledger
+    #[arg(long = "ingest.retry-of", value_name = "RUN_ID", require_equals = true)]
+    retry_of: Option<RunId>,
+
+    /// Who starts it: manual, scheduled or backfill [default: what INGEST_TRIGGER says, else manual]
+    #[arg(long = "ingest.trigger", value_name = "WHO", require_equals = true)]
+    trigger: Option<Trigger>,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Bring the database's schema up to date, and do nothing else
+    Migrate,
+}
+
+fn exit_after(word: &str) -> Result<bool, String> {
+    match word {
+        "true" => Ok(true),
+        "false" => Err("there is nothing to stay for after a run; leave the flag out, or say true".to_owned()),
+        _ => Err("say true".to_owned()),
+    }
+}
+
+/// Reads the command line. The error is clap's: help and version are such errors too, and go to stdout.
+pub fn parse(argv: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Invocation, clap::Error> {
+    let matches = Cli::command().after_help(after_help()).try_get_matches_from(argv)?;
+    let Cli { verb, source, deactivate_stale, exit_after: _, retry_of, trigger } = Cli::from_arg_matches(&matches)?;
+    Ok(match (verb, source) {
+        (Some(Verb::Migrate), _) => Invocation::Migrate,
+        (None, Some(source)) => Invocation::Run(JobCommand { source, deactivate_stale, retry_of, trigger }),
+        (None, None) => unreachable!("clap demands a source when there is no verb"),
+    })
+}
+
+fn after_help() -> String {
+    let mut text = "Environment:
+  DATABASE_URL             postgres://USER:PASSWORD@HOST:5432/NAME, or instead of it:
+  DB_HOST DB_PORT DB_NAME DB_USERNAME DB_PASSWORD DB_SSLMODE
+  INGEST_DB_CA             PEM text or file of the authority that signed the server's certificate
+                           [default: the public roots]
+  INGEST_DB_SCHEMA         the schema that holds our tables [default: ingest]
+  INGEST_TRIGGER           who starts the run: manual, scheduled or backfill
+  INGEST_OCCURRENCE        which fire time of the schedule the run is for, for the ledger
+  DATA_GO_KR_SERVICE_KEY   the key of a data.go.kr account, in either of the portal's two forms
+  DATA_GO_KR_BASE_URL      [default: https://api.data.go.kr]
+  RUST_LOG                 what to log on stderr [default: info]
+
+The last line on stdout is the run's report, one JSON object. Advisory lock keys:
+"
+    .to_owned();
+    for &source in SourceName::ALL {
+        text.push_str(&format!("  {source}: {}\n", LockKey::of(source).get()));
+    }
+    text.push_str("\nExit codes:\n");
+    for outcome in Outcome::ALL {
+        text.push_str(&format!("  {:>3}  {:<17} {}\n", outcome.exit_code(), outcome.as_str(), outcome.meaning()));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parse_args(args: &[&str]) -> Result<Invocation, clap::Error> {
+        parse(std::iter::once("ingest").chain(args.iter().copied()))
+    }
+
+    fn command() -> impl Strategy<Value = JobCommand> {
+        let source = proptest::sample::select(SourceName::ALL);
+        let run = proptest::option::of("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}");
+        let trigger = proptest::option::of(proptest::sample::select(Trigger::ALL));
+        (source, any::<bool>(), run, trigger).prop_map(|(source, deactivate_stale, run, trigger)| JobCommand {
+            source,
+            deactivate_stale,
+            retry_of: run.map(|run| run.parse().unwrap()),
+            trigger,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_scheduled_is_what_is_understood(command in command()) {
+            let argv = std::iter::once("ingest".to_owned()).chain(command.argv());
+            prop_assert_eq!(parse(argv).unwrap(), Invocation::Run(command));
+        }
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+        assert_eq!(parse_args(&["migrate"]).unwrap(), Invocation::Migrate);
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for args in [
+            &[][..],
+            &["--ingest.source"],
+            &["--ingest.source", "library"],
+            &["--ingest.source=Library"],
+            &["--ingest.source=library", "--ingest.source=library"],
+            &["--ingest.source=library", "--ingest.deactivate-stale"],
+            &["--ingest.source=library", "--ingest.deactivate-stale=yes"],
+            &["--ingest.source=library", "--ingest.exit-after=false"],
+            &["--ingest.source=library", "--ingest.trigger=monthly"],
+            &["--ingest.source=library", "--ingest.retry-of=17"],
+            &["--ingest.source=library", "--ingest.unknown=1"],
+            &["--ingest.source=library", "extra"],
+            &["--ingest.source=library", "migrate"],
+            &["migrate", "--ingest.source=library"],
+        ] {
+            assert!(parse_args(args).is_err(), "{args:?}");
+        }
+    }
+}

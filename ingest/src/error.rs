@@ -1,0 +1,223 @@
+//! Everything that can end a run early: one kind a cause, each with its outcome, a stable code, and the way out.
+
+use std::fmt;
+
+use geuneul::Outcome;
+use tokio_postgres::error::SqlState;
+
+use crate::config::ConfigError;
+use crate::migrate::SchemaError;
+use crate::session::SessionError;
+use crate::upstream::UpstreamError;
+
+/// Why a run ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The environment is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// No session, or not the session that a run needs.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The schema is not ours, too new, or cannot be brought up to date.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// A statement failed.
+    #[error("{doing}: {}", chain(.source))]
+    Database {
+        /// What the statement was for.
+        doing: &'static str,
+        /// What the server, or the connection, said.
+        source: tokio_postgres::Error,
+    },
+    /// The upstream gave no snapshot.
+    #[error(transparent)]
+    Upstream(#[from] UpstreamError),
+    /// The HTTP client cannot be built.
+    #[error("the HTTP client cannot be built: {}", chain(.0))]
+    Http(reqwest::Error),
+    /// The snapshot has no rows.
+    #[error("the snapshot has no rows (totalCount {announced}); refused, nothing was written")]
+    EmptySnapshot {
+        /// What the upstream says there should be.
+        announced: u64,
+    },
+    /// Too many rows cannot be stored.
+    #[error(
+        "{rejected} of {fetched} rows cannot be stored, more than one in a hundred; refused, nothing was written. {first}"
+    )]
+    TooManyRejects {
+        /// Rows set aside.
+        rejected: usize,
+        /// Rows in the snapshot.
+        fetched: usize,
+        /// The most frequent complaint.
+        first: String,
+    },
+    /// What was written is not what was planned.
+    #[error("{what}: planned {planned}, the database says {found}; rolled back")]
+    Mismatch {
+        /// What was counted.
+        what: &'static str,
+        /// By the plan.
+        planned: u64,
+        /// By the database.
+        found: u64,
+    },
+    /// Another run has taken over.
+    #[error("the fence of this source has moved on: another run took over; rolled back")]
+    Fenced,
+    /// The reply to COMMIT was lost, and the ledger says that it did not happen.
+    #[error("the connection broke during COMMIT, and the ledger shows that nothing was committed")]
+    NotCommitted,
+    /// The reply to COMMIT was lost, and nobody could be asked.
+    #[error("the connection broke during COMMIT, and whether it happened could not be found out: {0}")]
+    CommitUnknown(String),
+    /// A panic.
+    #[error("a fault of this program: {0}")]
+    Panic(String),
+    /// SIGTERM or SIGINT.
+    #[error("interrupted by a signal")]
+    Interrupted,
+}
+
+impl Error {
+    /// How a run with this error ends.
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            Error::Config(_) | Error::Schema(SchemaError::Refused(_)) => Outcome::Misconfigured,
+            Error::Session(error) => error.outcome(),
+            Error::Database { source, .. } | Error::Schema(SchemaError::Database { source, .. }) => outcome_of(source),
+            Error::Upstream(UpstreamError::Key { .. }) => Outcome::Misconfigured,
+            Error::Upstream(_) => Outcome::UpstreamFailed,
+            Error::EmptySnapshot { .. } | Error::TooManyRejects { .. } => Outcome::SnapshotRefused,
+            Error::Http(_) | Error::Mismatch { .. } | Error::Panic(_) => Outcome::Internal,
+            Error::Fenced | Error::NotCommitted | Error::CommitUnknown(_) => Outcome::DatabaseLost,
+            Error::Interrupted => Outcome::Interrupted,
+        }
+    }
+
+    /// A stable word for programs and for the ledger.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::Config(error) => error.code(),
+            Error::Session(error) => error.code(),
+            Error::Schema(SchemaError::Refused(_)) => "schema_refused",
+            Error::Schema(SchemaError::Database { source, .. }) | Error::Database { source, .. } => {
+                match outcome_of(source) {
+                    Outcome::DatabaseLost => "database_lost",
+                    Outcome::Misconfigured => "database_denied",
+                    _ => "database_error",
+                }
+            }
+            Error::Upstream(UpstreamError::Key { .. }) => "service_key_refused",
+            Error::Upstream(UpstreamError::Quota { .. }) => "upstream_quota",
+            Error::Upstream(UpstreamError::Fatal { .. }) => "upstream_refused",
+            Error::Upstream(UpstreamError::Exhausted { .. }) => "upstream_unavailable",
+            Error::Upstream(UpstreamError::Short { .. }) => "upstream_short",
+            Error::Http(_) => "http_client",
+            Error::EmptySnapshot { .. } => "empty_snapshot",
+            Error::TooManyRejects { .. } => "too_many_rejects",
+            Error::Mismatch { .. } => "plan_mismatch",
+            Error::Fenced => "fenced",
+            Error::NotCommitted => "not_committed",
+            Error::CommitUnknown(_) => "commit_unknown",
+            Error::Panic(_) => "panic",
+            Error::Interrupted => "interrupted",
+        }
+    }
+
+    /// The way out, when there is one to tell.
+    pub fn hint(&self) -> Option<&str> {
+        Some(match self {
+            Error::Config(error) => error.hint(),
+            Error::Session(error) => return error.hint(),
+            Error::Schema(SchemaError::Refused(refusal)) => return Some(refusal.hint()),
+            Error::Database { source, .. } | Error::Schema(SchemaError::Database { source, .. }) => {
+                match outcome_of(source) {
+                    Outcome::Misconfigured => {
+                        "grant the run's role what it lacks (USAGE on the schema; SELECT, INSERT, UPDATE on its tables; TEMPORARY on the database)"
+                    }
+                    Outcome::DatabaseLost => {
+                        "run again: the lock and the transaction ended with the session, and nothing is half done"
+                    }
+                    _ => return None,
+                }
+            }
+            Error::Upstream(UpstreamError::Key { .. }) => {
+                "check on data.go.kr that the key is in force and approved for data set 15013109 (a new key works after up to a day), then store it again in DATA_GO_KR_SERVICE_KEY"
+            }
+            Error::Upstream(UpstreamError::Quota { .. }) => {
+                "run again after midnight in Korea, when the quota is renewed"
+            }
+            Error::Upstream(UpstreamError::Fatal { .. }) => {
+                "look the code up in the portal's error table; code 10 is also what a key gets that was encoded in a wrong way"
+            }
+            Error::Upstream(_) => "run again later; nothing was written",
+            Error::EmptySnapshot { .. } => "look at the data set on data.go.kr; if it is back, run again",
+            Error::TooManyRejects { .. } => {
+                "the upstream has probably changed a format; the rules are in source/library.rs"
+            }
+            Error::Fenced | Error::NotCommitted => "run again; nothing is half done",
+            Error::CommitUnknown(_) => "run again: a run finds out by itself what is already there",
+            Error::Http(_) | Error::Mismatch { .. } | Error::Panic(_) | Error::Interrupted => return None,
+        })
+    }
+}
+
+/// Names what a statement was for.
+pub trait Doing<T> {
+    /// Wraps the driver's error.
+    fn doing(self, what: &'static str) -> Result<T, Error>;
+}
+
+impl<T> Doing<T> for Result<T, tokio_postgres::Error> {
+    fn doing(self, what: &'static str) -> Result<T, Error> {
+        self.map_err(|source| Error::Database { doing: what, source })
+    }
+}
+
+/// What a failed statement means for the run.
+pub fn outcome_of(error: &tokio_postgres::Error) -> Outcome {
+    let Some(state) = error.code() else {
+        let gone = error.is_closed() || has_cause::<std::io::Error>(error);
+        return if gone { Outcome::DatabaseLost } else { Outcome::Internal };
+    };
+    if [SqlState::INSUFFICIENT_PRIVILEGE, SqlState::READ_ONLY_SQL_TRANSACTION].contains(state) {
+        return Outcome::Misconfigured;
+    }
+    // Connections, resources, an operator's or a timeout's intervention, lost serialisation: nothing that this program did wrong.
+    match &state.code()[..2] {
+        "08" | "53" | "57" | "58" | "40" | "25" | "55" => Outcome::DatabaseLost,
+        _ => Outcome::Internal,
+    }
+}
+
+fn has_cause<E: std::error::Error + 'static>(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<E>())
+}
+
+/// An error with all of its causes, on one line: the drivers' own texts say little more than "db error".
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut line = String::new();
+    for error in std::iter::successors(Some(error), |error| error.source()) {
+        let text = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        // Some errors repeat their cause in their own text.
+        if !line.contains(&text) {
+            line.push_str(if line.is_empty() { "" } else { ": " });
+            line.push_str(&text);
+        }
+    }
+    line
+}
+
+/// The error as a person reads it on a terminal.
+impl fmt::Display for Explained<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.0)?;
+        self.0.hint().map_or(Ok(()), |hint| write!(f, "\nhint: {hint}"))
+    }
+}
+
+/// See its `Display`.
+pub struct Explained<'a>(pub &'a Error);

@@ -1,0 +1,227 @@
+//! The ledger: one row a run in `ingest_runs`, skipped runs included.
+//!
+//! A run's row id is its fencing token. Only the holder of the lock can be running, so whoever takes the lock knows that every older
+//! row still `running` is of a run that died.
+
+use geuneul::{Outcome, RunId, Skip, SourceName, Trigger, Withheld};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{GenericClient, Transaction};
+
+use crate::error::{Doing, Error};
+use crate::lock::{Holder, Locked};
+use crate::report::Counts;
+use crate::session::{LEASE, Session};
+
+/// What the ledger knows of a run from its start.
+pub struct Entry<'a> {
+    /// What people see.
+    pub run_id: &'a RunId,
+    /// The data set.
+    pub source: SourceName,
+    /// Who started it.
+    pub trigger: Trigger,
+    /// The schedule's fire time.
+    pub occurrence: Option<&'a str>,
+    /// The run that it repeats.
+    pub retry_of: Option<&'a RunId>,
+    /// The flag.
+    pub deactivate_stale: bool,
+}
+
+/// The right to write places, until a later run takes it.
+#[derive(Debug, Clone, Copy)]
+pub struct Fence(i64);
+
+impl Fence {
+    /// The run's row.
+    pub fn run(self) -> i64 {
+        self.0
+    }
+}
+
+const INSERT: &str =
+    "INSERT INTO ingest_runs (run_id, source, trigger, occurrence, retry_of, deactivate_stale, program, status,
+        finished_at, duration_ms, holder_pid, holder_application, holder_run_id)
+    VALUES ($1::text::uuid, $2, $3, $4, $5::text::uuid, $6, $7, $8,
+        CASE WHEN $8 = 'running' THEN NULL ELSE clock_timestamp() END, CASE WHEN $8 = 'running' THEN NULL ELSE 0 END,
+        $9, $10, $11::text::uuid)
+    RETURNING id";
+
+async fn insert(
+    client: &impl GenericClient,
+    entry: &Entry<'_>,
+    status: &str,
+    skip: Option<&Skip>,
+) -> Result<i64, tokio_postgres::Error> {
+    let program = concat!("ingest ", env!("CARGO_PKG_VERSION"));
+    let retry_of = entry.retry_of.map(RunId::as_str);
+    let holder_run = skip.and_then(|skip| skip.holder_run_id.as_ref()).map(RunId::as_str);
+    let (pid, application) =
+        (skip.and_then(|skip| skip.holder_pid), skip.and_then(|skip| skip.holder_application.as_deref()));
+    let (run_id, source, trigger) = (entry.run_id.as_str(), entry.source.as_str(), entry.trigger.as_str());
+    let parameters: [&(dyn ToSql + Sync); 11] = [
+        &run_id,
+        &source,
+        &trigger,
+        &entry.occurrence,
+        &retry_of,
+        &entry.deactivate_stale,
+        &program,
+        &status,
+        &pid,
+        &application,
+        &holder_run,
+    ];
+    Ok(client.query_one(INSERT, &parameters).await?.get(0))
+}
+
+/// Opens the run's row, moves the fence to it, and marks what older runs left behind.
+pub async fn begin(locked: &mut Locked, entry: &Entry<'_>) -> Result<Fence, Error> {
+    let source = entry.source.as_str();
+    let transaction = locked.client_mut().transaction().await.doing("beginning the ledger entry")?;
+    let run = insert(&transaction, entry, "running", None).await.doing("writing the ledger entry")?;
+    let sql = "INSERT INTO ingest_sources (source, fence) VALUES ($1, $2)
+        ON CONFLICT (source) DO UPDATE SET fence = EXCLUDED.fence WHERE ingest_sources.fence < EXCLUDED.fence";
+    if transaction.execute(sql, &[&source, &run]).await.doing("moving the fence")? != 1 {
+        return Err(Error::Fenced);
+    }
+    let sql = "UPDATE ingest_runs SET status = 'abandoned', finished_at = clock_timestamp()
+        WHERE source = $1 AND status = 'running' AND id <> $2 RETURNING run_id::text";
+    for row in transaction.query(sql, &[&source, &run]).await.doing("marking abandoned runs")? {
+        tracing::warn!(abandoned = row.get::<_, &str>(0), "an older run of this source died without a word");
+    }
+    transaction.commit().await.doing("committing the ledger entry")?;
+    Ok(Fence(run))
+}
+
+/// Says that the run goes on; this also renews the lease and finds out whether the session is still there.
+pub async fn progress(locked: &Locked, fence: Fence, pages: i64) -> Result<(), Error> {
+    let sql =
+        "UPDATE ingest_runs SET heartbeat_at = clock_timestamp(), pages = $2 WHERE id = $1 AND status = 'running'";
+    match locked.client().execute(sql, &[&fence.0, &pages]).await.doing("recording progress")? {
+        1 => Ok(()),
+        _ => Err(Error::Fenced),
+    }
+}
+
+/// Holds the fence until the transaction ends, or fails because it has moved on.
+pub async fn hold_fence(transaction: &Transaction<'_>, source: SourceName, fence: Fence) -> Result<(), Error> {
+    let sql = "SELECT 1 FROM ingest_sources WHERE source = $1 AND fence = $2 FOR UPDATE";
+    match transaction.query_opt(sql, &[&source.as_str(), &fence.0]).await.doing("checking the fence")? {
+        Some(_) => Ok(()),
+        None => Err(Error::Fenced),
+    }
+}
+
+const FINISH: &str =
+    "UPDATE ingest_runs SET status = $2, finished_at = clock_timestamp(), heartbeat_at = clock_timestamp(),
+        duration_ms = (extract(epoch FROM clock_timestamp() - started_at) * 1000)::int8";
+
+/// Closes the run's row as part of the transaction that writes the places.
+pub async fn succeed(
+    transaction: &Transaction<'_>,
+    fence: Fence,
+    outcome: Outcome,
+    counts: &Counts,
+    withheld: Option<&Withheld>,
+) -> Result<(), Error> {
+    let Counts {
+        fetched,
+        inserted,
+        updated,
+        unchanged,
+        reactivated,
+        rejected,
+        deactivated,
+        active,
+        duplicates,
+        complete,
+        ref snapshot_sha256,
+    } = *counts;
+    let numbers = [fetched, inserted, updated, unchanged, reactivated, rejected, deactivated, active, duplicates];
+    let numbers = numbers.map(|number| number as i64).to_vec();
+    let reason = withheld.map(|withheld| report_word(&withheld.reason));
+    let number = withheld.map(|withheld| withheld.deactivations as i64);
+    let sql = format!(
+        "{FINISH}, fetched = n[1], inserted = n[2], updated = n[3], unchanged = n[4], reactivated = n[5], rejected = n[6],
+            deactivated = n[7], active = n[8], duplicates = n[9], complete = $4, snapshot_sha256 = $5, withheld = $6,
+            withheld_reason = $7, committed_xid = pg_current_xact_id()
+         FROM (SELECT $3::int8[] AS n) AS numbers WHERE id = $1 AND status = 'running'"
+    );
+    let status = outcome.as_str();
+    let done =
+        transaction.execute(&sql, &[&fence.0, &status, &numbers, &complete, snapshot_sha256, &number, &reason]).await;
+    match done.doing("closing the ledger entry")? {
+        1 => Ok(()),
+        _ => Err(Error::Fenced),
+    }
+}
+
+/// The word that a report uses for the value.
+fn report_word(value: &impl serde::Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// Closes the row of a run that failed.
+pub async fn fail(locked: &Locked, fence: Fence, error: &Error) -> Result<(), Error> {
+    let sql = format!("{FINISH}, error_code = $3 WHERE id = $1 AND status = 'running'");
+    let (status, code) = (error.outcome().as_str(), error.code());
+    locked.client().execute(&sql, &[&fence.0, &status, &code]).await.doing("closing the ledger entry")?;
+    Ok(())
+}
+
+/// Looks at who holds the lock, and writes the row of a run that did nothing: `skipped` behind a live run of ours, else `busy`.
+pub async fn skip(session: &Session, entry: &Entry<'_>, holder: Option<Holder>) -> Result<(Outcome, Skip), Error> {
+    let known = match &holder {
+        Some(holder) => holder.run(entry.source),
+        // The lock was given back between the attempt and the look: by a run of ours if one ended just now.
+        None => just_ended(session, entry.source).await?,
+    };
+    let row = match &known {
+        Some(run) => running(session, run).await?,
+        None => None,
+    };
+    // A run that is about to write its first row has the name and no row yet.
+    let live = known.is_some() && row.as_ref().is_none_or(|row| row.fresh);
+    let Holder { pid, application, age_s } = holder.unwrap_or_default();
+    let skip = Skip {
+        reason: geuneul::SkipReason::Locked,
+        holder_pid: pid,
+        holder_application: application,
+        holder_run_id: known,
+        holder_age_s: age_s,
+        holder_heartbeat_age_s: row.map(|row| row.heartbeat_age_s),
+    };
+    let outcome = if live { Outcome::Skipped } else { Outcome::Busy };
+    insert(session.client(), entry, outcome.as_str(), Some(&skip)).await.doing("recording the skip")?;
+    Ok((outcome, skip))
+}
+
+struct Running {
+    heartbeat_age_s: u64,
+    fresh: bool,
+}
+
+/// How long ago the run made progress. The server ends a session after one lease without any, so two are beyond doubt.
+async fn running(session: &Session, run: &RunId) -> Result<Option<Running>, Error> {
+    let sql = "SELECT floor(extract(epoch FROM clock_timestamp() - heartbeat_at))::int8 FROM ingest_runs WHERE run_id = $1::text::uuid";
+    let row = session.client().query_opt(sql, &[&run.as_str()]).await.doing("looking at the holder's run")?;
+    Ok(row.map(|row| {
+        let heartbeat_age_s = row.get::<_, i64>(0).max(0) as u64;
+        Running { heartbeat_age_s, fresh: heartbeat_age_s < 2 * LEASE.as_secs() }
+    }))
+}
+
+async fn just_ended(session: &Session, source: SourceName) -> Result<Option<RunId>, Error> {
+    let sql = "SELECT run_id::text FROM ingest_runs JOIN ingest_sources ON fence = id AND ingest_sources.source = ingest_runs.source
+        WHERE ingest_runs.source = $1 AND finished_at > clock_timestamp() - interval '1 minute'";
+    let row = session.client().query_opt(sql, &[&source.as_str()]).await.doing("looking for a run that just ended")?;
+    Ok(row.and_then(|row| row.get::<_, &str>(0).parse().ok()))
+}
+
+/// Whether the run's own transaction was committed: then, and only then, its row says how it ended well.
+pub async fn was_committed(session: &Session, run: &RunId) -> Result<bool, Error> {
+    let sql = "SELECT committed_xid IS NOT NULL FROM ingest_runs WHERE run_id = $1::text::uuid";
+    let row = session.client().query_one(sql, &[&run.as_str()]).await.doing("looking at our own run")?;
+    Ok(row.get(0))
+}

@@ -1,0 +1,138 @@
+use super::*;
+use crate::record::BadValue;
+use crate::snapshot::prove;
+use crate::upstream::{Crawl, Item};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+fn proof(rows: usize) -> CompleteSnapshot {
+    let crawl = Crawl { rows: vec![Item::new().into(); rows], total: rows as u64, steady: true };
+    prove(&crawl, crawl.clone()).unwrap()
+}
+
+fn handle(name: &str) -> Handle {
+    Handle { institution: "1".to_owned(), name: name.to_owned(), address: None }
+}
+
+fn good(name: &str, content: u8) -> (Row, u8) {
+    let record = Record {
+        handle: handle(name),
+        category: None,
+        province: None,
+        district: None,
+        position: None,
+        attributes: "{}".to_owned(),
+        digest: [content; 32],
+    };
+    (Row::Good(record), content)
+}
+
+fn bad(name: Option<&str>) -> (Row, u8) {
+    (Row::Bad(Reject { column: "bookCo", reason: BadValue::NoCount, handle: name.map(handle) }), 0)
+}
+
+fn held(id: i64, name: &str, content: u8, active: bool) -> Held {
+    Held { id, key: format!("1/{name}"), digest: [content; 32], active }
+}
+
+fn changes(plan: &Plan) -> Vec<(&str, Change)> {
+    plan.writes.iter().map(|write| (write.key.as_str(), write.change)).collect()
+}
+
+#[test]
+fn each_row_has_one_fate() {
+    let rows = vec![good("new", 1), good("same", 1), good("other", 2), good("back", 1), bad(Some("spoilt"))];
+    let world = [
+        held(1, "same", 1, true),
+        held(2, "other", 1, true),
+        held(3, "back", 1, false),
+        held(4, "spoilt", 1, true),
+        held(5, "gone", 1, true),
+        held(6, "long gone", 1, false),
+    ];
+    let plan = plan(rows, &world, Stale::Deactivate(&proof(5)));
+    let expected = [("1/back", Change::Reactivate(3)), ("1/new", Change::Insert), ("1/other", Change::Update(2))];
+    assert_eq!(changes(&plan), expected);
+    assert_eq!(plan.deactivate, [5]);
+    assert_eq!((plan.unchanged, plan.rejects.len(), plan.active_after), (1, 1, 5));
+    assert_eq!((plan.rejects[0].row, plan.rejects[0].key.as_deref()), (5, Some("1/spoilt")));
+    assert_eq!(plan.withheld, None);
+}
+
+#[test]
+fn without_the_flag_or_the_proof_everything_stays() {
+    let world = [held(1, "gone", 1, true)];
+    let kept = plan(vec![good("new", 1)], &world, Stale::Keep);
+    assert_eq!((kept.deactivate.len(), kept.withheld), (0, None));
+    let withheld = plan(vec![good("new", 1)], &world, Stale::Withhold);
+    let expected = Withheld { deactivations: 1, reason: WithheldReason::UnprovenSnapshot };
+    assert_eq!((withheld.deactivate.len(), withheld.withheld.clone()), (0, Some(expected)));
+    assert_eq!(withheld.inserts(), 1);
+}
+
+#[test]
+fn a_row_that_nobody_can_name_withholds_what_it_might_be() {
+    let world = [held(1, "gone", 1, true), held(2, "here", 1, true)];
+    let plan = plan(vec![good("here", 1), bad(None)], &world, Stale::Deactivate(&proof(2)));
+    assert!(plan.deactivate.is_empty());
+    assert_eq!(plan.withheld.unwrap().reason, WithheldReason::UnprovenSnapshot);
+}
+
+#[test]
+fn the_cap_is_ten_or_five_percent() {
+    for (active, gone, allowed) in [(5, 5, true), (20, 10, true), (20, 11, false), (400, 20, true), (400, 21, false)] {
+        let world: Vec<Held> = (0..active).map(|id| held(id, &format!("n{id}"), 1, true)).collect();
+        let rows: Vec<_> = (gone..active).map(|id| good(&format!("n{id}"), 1)).collect();
+        let proof = proof(rows.len());
+        let plan = plan(rows, &world, Stale::Deactivate(&proof));
+        assert_eq!(plan.deactivate.len(), if allowed { gone as usize } else { 0 }, "{gone} of {active}");
+        let withheld = plan.withheld.map(|withheld| (withheld.deactivations, withheld.reason));
+        assert_eq!(withheld, (!allowed).then_some((gone as u64, WithheldReason::OverCap)));
+    }
+}
+
+#[test]
+fn rejects_are_too_many_above_one_percent() {
+    assert!(!too_many_rejects(35, 3500) && too_many_rejects(36, 3500) && too_many_rejects(1, 99));
+    assert!(!too_many_rejects(0, 0));
+}
+
+proptest! {
+    /// Carrying a plan out on a model of the table ends where the snapshot is, and planning again finds nothing to do.
+    #[test]
+    fn carried_out_once_there_is_nothing_left(
+        before in proptest::collection::btree_map("[a-f]", (0u8..3, any::<bool>()), 0..6),
+        after in proptest::collection::btree_map("[a-h]", (0u8..3, any::<bool>()), 0..8),
+    ) {
+        let world: Vec<Held> =
+            before.iter().zip(1..).map(|((name, (content, active)), id)| held(id, name, *content, *active)).collect();
+        let rows = || {
+            let row = |(name, (content, fine)): (&String, &(u8, bool))| if *fine { good(name, *content) } else { bad(Some(name)) };
+            after.iter().map(row).collect::<Vec<_>>()
+        };
+        let proof = proof(after.len());
+        let first = plan(rows(), &world, Stale::Deactivate(&proof));
+        let mut table: BTreeMap<String, Held> = world.iter().map(|held| (held.key.clone(), held.clone())).collect();
+        for write in &first.writes {
+            let id = match write.change { Change::Insert => 100 + table.len() as i64, Change::Update(id) | Change::Reactivate(id) => id };
+            table.insert(write.key.clone(), Held { id, key: write.key.clone(), digest: write.record.digest, active: true });
+        }
+        for held in table.values_mut().filter(|held| first.deactivate.contains(&held.id)) {
+            held.active = false;
+        }
+        for (name, (content, fine)) in &after {
+            let held = table.get(&format!("1/{name}"));
+            if *fine {
+                prop_assert!(held.is_some_and(|held| held.active && held.digest == [*content; 32]));
+            } else {
+                prop_assert_eq!(held, world.iter().find(|held| held.key == format!("1/{name}")));
+            }
+        }
+        let active = table.values().filter(|held| held.active).count();
+        prop_assert_eq!(first.active_after, active);
+        prop_assert_eq!(after.len(), first.unchanged + first.writes.len() + first.rejects.len());
+        let table: Vec<Held> = table.into_values().collect();
+        let second = plan(rows(), &table, Stale::Deactivate(&proof));
+        prop_assert!(second.writes.is_empty() && second.deactivate.is_empty());
+    }
+}

@@ -1,0 +1,144 @@
+//! From how a run went to the one line that says so.
+
+use std::time::{Instant, SystemTime};
+
+use geuneul::{JobCommand, Outcome, RunError, RunId, RunReport, Skip, SourceName, Trigger, Withheld};
+use uuid::Uuid;
+
+use crate::error::Error;
+use crate::plan::Plan;
+use crate::snapshot::Snapshot;
+
+/// What was done, in numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Rows in the snapshot.
+    pub fetched: u64,
+    /// Places that are new.
+    pub inserted: u64,
+    /// Places that changed.
+    pub updated: u64,
+    /// Places that are as they were.
+    pub unchanged: u64,
+    /// Places that returned.
+    pub reactivated: u64,
+    /// Rows set aside.
+    pub rejected: u64,
+    /// Places soft-deleted.
+    pub deactivated: u64,
+    /// Active places afterwards.
+    pub active: u64,
+    /// Places afterwards that stand behind another.
+    pub duplicates: u64,
+    /// The snapshot was proven complete.
+    pub complete: bool,
+    /// The snapshot's fingerprint, in hex.
+    pub snapshot_sha256: Option<String>,
+}
+
+impl Counts {
+    /// What a plan will have done. What only the database knows is left at 0.
+    pub fn of(plan: &Plan, snapshot: &Snapshot) -> Self {
+        Counts {
+            fetched: snapshot.rows().len() as u64,
+            inserted: plan.inserts() as u64,
+            updated: plan.updates() as u64,
+            unchanged: plan.unchanged as u64,
+            reactivated: plan.reactivations() as u64,
+            rejected: plan.rejects.len() as u64,
+            deactivated: plan.deactivate.len() as u64,
+            active: 0,
+            duplicates: 0,
+            complete: snapshot.complete().is_some(),
+            snapshot_sha256: Some(hex::encode(snapshot.sha256())),
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub enum Ending {
+    /// Committed; perhaps with something withheld.
+    Mirrored {
+        /// The numbers.
+        counts: Counts,
+        /// What was held back.
+        withheld: Option<Withheld>,
+    },
+    /// Somebody else holds the lock.
+    Skipped(Outcome, Skip),
+    /// It did not get there. No place was written.
+    Failed(Error),
+}
+
+impl Ending {
+    /// The outcome that a mirrored snapshot has.
+    pub fn outcome_of(withheld: Option<&Withheld>) -> Outcome {
+        if withheld.is_some() { Outcome::Withheld } else { Outcome::Succeeded }
+    }
+}
+
+/// What a report knows of a run from its start.
+pub struct Facts {
+    /// What people see.
+    pub run_id: RunId,
+    /// The data set.
+    pub source: SourceName,
+    /// Who started it.
+    pub trigger: Trigger,
+    started_at: SystemTime,
+    clock: Instant,
+}
+
+impl Facts {
+    /// A run that starts now. The flag decides who started it, then the environment; a person, when both are silent.
+    pub fn start(command: &JobCommand, environment: Option<Trigger>) -> Self {
+        let run_id = Uuid::new_v4().to_string().parse().expect("a UUID in canonical form");
+        let trigger = command.trigger.or(environment).unwrap_or(Trigger::Manual);
+        Facts { run_id, source: command.source, trigger, started_at: SystemTime::now(), clock: Instant::now() }
+    }
+
+    /// The report of a run that ends now.
+    pub fn report(&self, ending: &Ending) -> RunReport {
+        let mut counts = Counts::default();
+        let (mut withheld, mut skip, mut error) = (None, None, None);
+        let outcome = match ending {
+            Ending::Mirrored { counts: done, withheld: held } => {
+                counts = done.clone();
+                withheld = held.clone();
+                Ending::outcome_of(held.as_ref())
+            }
+            Ending::Skipped(outcome, why) => {
+                skip = Some(why.clone());
+                *outcome
+            }
+            Ending::Failed(why) => {
+                error = Some(RunError { code: why.code().to_owned(), message: why.to_string() });
+                why.outcome()
+            }
+        };
+        RunReport {
+            run_id: self.run_id.clone(),
+            source: self.source,
+            trigger: self.trigger,
+            outcome,
+            fetched: counts.fetched,
+            inserted: counts.inserted,
+            updated: counts.updated,
+            unchanged: counts.unchanged,
+            reactivated: counts.reactivated,
+            rejected: counts.rejected,
+            deactivated: counts.deactivated,
+            upserted: counts.inserted + counts.updated + counts.reactivated,
+            active: counts.active,
+            duplicates: counts.duplicates,
+            complete: counts.complete,
+            snapshot_sha256: counts.snapshot_sha256,
+            started_at: humantime::format_rfc3339_seconds(self.started_at).to_string(),
+            duration_ms: self.clock.elapsed().as_millis() as u64,
+            skip,
+            withheld,
+            error,
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The story of one run: connect, lock, fetch, prove, observe, plan, apply, unlock, report.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use geuneul::{JobCommand, Outcome, RunReport};
+use tokio::select;
+use tokio::time::{sleep, timeout};
+use tracing::Instrument;
+
+use crate::apply::{self, Committed, Committing};
+use crate::config::{ConfigError, Database, Settings};
+use crate::error::Error;
+use crate::ledger::{self, Entry, Fence};
+use crate::lock::{Attempt, Holder, LockKey, Locked, application_name};
+use crate::plan::{self, Plan, Stale};
+use crate::record::Row;
+use crate::report::{Counts, Ending, Facts};
+use crate::session::Session;
+use crate::snapshot::{self, Snapshot};
+use crate::source::Source;
+use crate::upstream::{Pace, Upstream};
+use crate::{migrate, observe};
+
+/// A run that is over.
+pub struct Ended {
+    /// What it says about itself.
+    pub report: RunReport,
+    /// Why it ended early, for a person.
+    pub error: Option<Error>,
+}
+
+/// Runs. Whatever happens, a panic included, there is a report. `interrupt` ends the run when it resolves.
+pub async fn run(
+    command: &JobCommand,
+    settings: Result<Settings, ConfigError>,
+    pace: Pace,
+    interrupt: impl Future<Output = ()>,
+) -> Ended {
+    let facts = Facts::start(command, settings.as_ref().ok().and_then(|settings| settings.trigger));
+    let ending = match settings {
+        Ok(settings) => {
+            let story = Story { facts: &facts, command, settings: &settings, pace };
+            let span = tracing::info_span!("run", id = %facts.run_id, source = %facts.source);
+            contain(story.tell(interrupt)).instrument(span).await.unwrap_or_else(Ending::Failed)
+        }
+        Err(error) => Ending::Failed(error.into()),
+    };
+    let report = facts.report(&ending);
+    Ended { report, error: if let Ending::Failed(error) = ending { Some(error) } else { None } }
+}
+
+/// Turns a panic into an error. The session is dropped while unwinding, so the server rolls back and frees the lock.
+async fn contain<T>(story: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    AssertUnwindSafe(story).catch_unwind().await.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(Error::Panic(text.unwrap_or("a panic without words").to_owned()))
+    })
+}
+
+struct Story<'a> {
+    facts: &'a Facts,
+    command: &'a JobCommand,
+    settings: &'a Settings,
+    pace: Pace,
+}
+
+enum Entered {
+    Working(Locked, Fence),
+    Skipped(Outcome, geuneul::Skip),
+}
+
+impl Story<'_> {
+    async fn tell(&self, interrupt: impl Future<Output = ()>) -> Result<Ending, Error> {
+        let mut interrupt = pin!(interrupt);
+        let entered = select! {
+            biased;
+            () = &mut interrupt => return Err(Error::Interrupted),
+            entered = self.enter() => entered?,
+        };
+        let (mut locked, fence) = match entered {
+            Entered::Working(locked, fence) => (locked, fence),
+            Entered::Skipped(outcome, skip) => return Ok(Ending::Skipped(outcome, skip)),
+        };
+        let committing = Committing::default();
+        let result = {
+            let mut work = pin!(self.work(&mut locked, fence, &committing));
+            select! {
+                biased;
+                () = &mut interrupt => if committing.is_set() { work.await } else { Err(Error::Interrupted) },
+                result = &mut work => result,
+            }
+        };
+        leave(locked, fence, result).await
+    }
+
+    fn entry(&self) -> Entry<'_> {
+        Entry {
+            run_id: &self.facts.run_id,
+            source: self.facts.source,
+            trigger: self.facts.trigger,
+            occurrence: self.settings.occurrence.as_deref(),
+            retry_of: self.command.retry_of.as_ref(),
+            deactivate_stale: self.command.deactivate_stale,
+        }
+    }
+
+    /// Up to the lock, and the ledger entry that goes with it.
+    async fn enter(&self) -> Result<Entered, Error> {
+        let Database { schema, .. } = &self.settings.database;
+        let source = self.facts.source;
+        let application = application_name(source, &self.facts.run_id);
+        let mut session = Session::open(&self.settings.database, &application).await?;
+        migrate::ensure(&mut session, schema).await?;
+        let key = LockKey::of(source);
+        match Locked::attempt(session, key).await? {
+            Attempt::Locked(mut locked) => {
+                let fence = ledger::begin(&mut locked, &self.entry()).await?;
+                Ok(Entered::Working(locked, fence))
+            }
+            Attempt::Busy(session) => {
+                let holder = Holder::look(&session, key).await?;
+                let (outcome, skip) = ledger::skip(&session, &self.entry(), holder).await?;
+                tracing::warn!(lock_key = key.get(), holder = ?skip.holder_application, %outcome, "the lock is held");
+                session.close().await;
+                Ok(Entered::Skipped(outcome, skip))
+            }
+        }
+    }
+
+    /// Under the lock.
+    async fn work(&self, locked: &mut Locked, fence: Fence, committing: &Committing) -> Result<Ending, Error> {
+        let source = Source::of(self.facts.source);
+        let snapshot = self.fetch(locked, fence, &source).await?;
+        let rows = read(&source, &snapshot)?;
+        let held = observe::places(locked, source.name).await?;
+        let stale = match (self.command.deactivate_stale, snapshot.complete()) {
+            (false, _) => Stale::Keep,
+            (true, Some(proof)) => Stale::Deactivate(proof),
+            (true, None) => Stale::Withhold,
+        };
+        let plan = plan::plan(rows, &held, stale);
+        tell_plan(&plan);
+        let mut counts = Counts::of(&plan, &snapshot);
+        let outcome = Ending::outcome_of(plan.withheld.as_ref());
+        let job = apply::Job { source: source.name, fence, outcome, committing };
+        if let Committed::ReplyLost(error) = apply::apply(locked, job, &plan, &mut counts).await? {
+            self.settle(error).await?;
+        }
+        Ok(Ending::Mirrored { counts, withheld: plan.withheld })
+    }
+
+    /// No transaction is open meanwhile; each page renews the lease.
+    async fn fetch(&self, locked: &Locked, fence: Fence, source: &Source) -> Result<Snapshot, Error> {
+        let upstream = Upstream::new(&self.settings.endpoint, source.path, self.pace).map_err(Error::Http)?;
+        let mut pages = 0;
+        let mut turned = async |progress: crate::upstream::Progress| {
+            pages += 1;
+            tracing::info!(page = progress.pages, rows = progress.rows, total = progress.total, "a page arrived");
+            ledger::progress(locked, fence, pages).await
+        };
+        snapshot::obtain(&upstream, &mut turned).await
+    }
+
+    /// The reply to COMMIT was lost: a new session asks the ledger, whose row was part of the transaction.
+    async fn settle(&self, lost: tokio_postgres::Error) -> Result<(), Error> {
+        tracing::warn!("the connection broke during COMMIT; asking the ledger: {}", crate::error::chain(&lost));
+        let mut last = None;
+        for _ in 0..5 {
+            let asked = async {
+                let session = Session::open(&self.settings.database, "ingest settle").await?;
+                let committed = ledger::was_committed(&session, &self.facts.run_id).await;
+                session.close().await;
+                committed
+            };
+            match asked.await {
+                Ok(true) => return Ok(()),
+                Ok(false) => return Err(Error::NotCommitted),
+                Err(error) => last = Some(error.to_string()),
+            }
+            sleep(self.pace.first_delay).await;
+        }
+        Err(Error::CommitUnknown(last.unwrap_or_default()))
+    }
+}
+
+/// Reads every row, and refuses a snapshot of which too much cannot be stored.
+fn read(source: &Source, snapshot: &Snapshot) -> Result<Vec<(Row, [u8; 32])>, Error> {
+    let rows: Vec<_> = snapshot.rows().iter().map(|row| ((source.read)(&row.item), row.fingerprint)).collect();
+    let rejects = rows.iter().filter_map(|(row, _)| if let Row::Bad(reject) = row { Some(reject) } else { None });
+    let rejected = rejects.clone().count();
+    for reject in rejects.clone().take(20) {
+        tracing::warn!(column = reject.column, reason = %reject.reason, handle = ?reject.handle, "a row is set aside");
+    }
+    if plan::too_many_rejects(rejected, rows.len()) {
+        let first = rejects.clone().next().map(|reject| format!("The first: {} {}.", reject.column, reject.reason));
+        return Err(Error::TooManyRejects { rejected, fetched: rows.len(), first: first.unwrap_or_default() });
+    }
+    Ok(rows)
+}
+
+fn tell_plan(plan: &Plan) {
+    tracing::info!(
+        insert = plan.inserts(),
+        update = plan.updates(),
+        reactivate = plan.reactivations(),
+        deactivate = plan.deactivate.len(),
+        unchanged = plan.unchanged,
+        rejected = plan.rejects.len(),
+        withheld = ?plan.withheld,
+        "planned"
+    );
+}
+
+/// How long the goodbye of a failed or interrupted run may take; the process ends after it in any case.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// Leaves the lock. After a success the server must say that it was held; after a failure the rest is closed as well as it goes.
+async fn leave(locked: Locked, fence: Fence, result: Result<Ending, Error>) -> Result<Ending, Error> {
+    match result {
+        Ok(ending) if locked.session().is_lost() => {
+            // The reply to COMMIT was lost and the ledger has it: lock and session ended together, after the commit.
+            locked.abandon().await;
+            Ok(ending)
+        }
+        Ok(ending) => locked.release().await.map(|()| ending),
+        Err(error) => {
+            if timeout(GOODBYE, close(locked, fence, &error)).await.is_err() {
+                tracing::warn!("the session did not close in time; the server ends it, its transaction and its lock");
+            }
+            Err(error)
+        }
+    }
+}
+
+async fn close(locked: Locked, fence: Fence, error: &Error) {
+    if locked.session().is_lost() {
+        return;
+    }
+    let closed = async {
+        locked.session().abort().await?;
+        ledger::fail(&locked, fence, error).await?;
+        locked.release().await
+    };
+    if let Err(failure) = closed.await {
+        tracing::warn!("while closing a failed run: {failure}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_an_error_with_its_words() {
+        let error = contain::<()>(async { panic!("the row {} is impossible", 7) }).await.unwrap_err();
+        assert_eq!(error.to_string(), "a fault of this program: the row 7 is impossible");
+        assert_eq!(error.outcome().exit_code(), 70);
+    }
+}

@@ -1,0 +1,281 @@
+//! From an HTTP answer to a page of items, whichever of the portal's envelopes it came in.
+//!
+//! Two are in use (with and without a `response` around header and body), items come as an array, as `{"item": [...]}`, as one
+//! object, or as nothing in five spellings, and numbers may be strings. Rows stay raw until they are read one by one, so that one bad
+//! value costs a row and not a page.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::errors::{Class, Fault, from_text, from_xml, spoken};
+
+/// A published row as it came: field name to value.
+pub type Item = BTreeMap<String, Field>;
+
+/// One published value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Field {
+    /// A string, or a number in its own spelling; null is the empty string.
+    Text(String),
+    /// Something that is no text: an object, a lone surrogate. The raw JSON.
+    Unreadable(String),
+}
+
+impl Field {
+    fn read(raw: &RawValue) -> Field {
+        let json = raw.get();
+        match json.as_bytes()[0] {
+            b'"' => serde_json::from_str(json).map_or_else(|_| Field::Unreadable(json.to_owned()), Field::Text),
+            b'n' => Field::Text(String::new()),
+            b'-' | b'0'..=b'9' => Field::Text(json.to_owned()),
+            _ => Field::Unreadable(json.to_owned()),
+        }
+    }
+}
+
+/// What the portal answered when it answered well.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Rows, and how many there are in all.
+    Page {
+        /// `totalCount`.
+        total: u64,
+        /// The rows of this page; none past the end.
+        items: Vec<Item>,
+    },
+    /// Result code 03: there is nothing here.
+    NoData,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Shell {
+    header: Option<Header>,
+    body: Option<Box<RawValue>>,
+    #[serde(rename = "cmmMsgHeader")]
+    error: Option<ErrorHeader>,
+    result_code: Option<Scalar>,
+    result_msg: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Header {
+    result_code: Option<Scalar>,
+    result_msg: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ErrorHeader {
+    err_msg: Option<String>,
+    return_auth_msg: Option<String>,
+    return_reason_code: Option<Scalar>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Body {
+    items: Option<Box<RawValue>>,
+    total_count: Option<Scalar>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Scalar {
+    Text(String),
+    Number(u64),
+}
+
+impl Scalar {
+    fn text(&self) -> String {
+        match self {
+            Scalar::Text(text) => text.trim().to_owned(),
+            Scalar::Number(number) => number.to_string(),
+        }
+    }
+}
+
+/// Reads one HTTP answer.
+pub fn read(status: u16, body: &[u8]) -> Result<Answer, Fault> {
+    // Bytes that are no UTF-8 become U+FFFD, which the row that has one is set aside for.
+    let text = String::from_utf8_lossy(body);
+    let text = text.trim_start_matches('\u{feff}').trim();
+    match text.chars().next() {
+        Some('{') => read_json(status, text),
+        Some('<') => Err(from_xml(text).unwrap_or_else(|| from_text(status, text))),
+        _ => Err(from_text(status, text)),
+    }
+}
+
+fn read_json(status: u16, text: &str) -> Result<Answer, Fault> {
+    let broken = |error: serde_json::Error| match status {
+        200 => Fault::new(Class::RetryableFew, format!("JSON that cannot be read: {error}")),
+        _ => from_text(status, text),
+    };
+    let shell = parse_shell(text).map_err(broken)?;
+    if let Some(error) = &shell.error {
+        let code = error.return_reason_code.as_ref().map(Scalar::text);
+        let words = [&error.return_auth_msg, &error.err_msg].map(|word| word.as_deref().unwrap_or_default());
+        return Err(spoken(code.as_deref(), &words));
+    }
+    let (code, message) = match &shell.header {
+        Some(header) => (&header.result_code, &header.result_msg),
+        None => (&shell.result_code, &shell.result_msg),
+    };
+    let Some(code) = code.as_ref().map(Scalar::text) else {
+        return Err(Fault::new(Class::RetryableFew, format!("HTTP {status} with JSON that has no resultCode")));
+    };
+    match code.as_str() {
+        "00" | "0" => read_body(shell.body.as_deref()),
+        "03" | "3" => Ok(Answer::NoData),
+        code => Err(spoken(Some(code), &[message.as_deref().unwrap_or_default()])),
+    }
+}
+
+/// The shell is `response`, or the error tree, or the answer itself. (Raw values cannot be read through `serde(flatten)`.)
+fn parse_shell(text: &str) -> Result<Shell, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Wrapped {
+        response: Option<Shell>,
+        #[serde(rename = "OpenAPI_ServiceResponse")]
+        service: Option<Shell>,
+    }
+    let wrapped: Wrapped = serde_json::from_str(text)?;
+    match wrapped.response.or(wrapped.service) {
+        Some(shell) => Ok(shell),
+        None => serde_json::from_str(text),
+    }
+}
+
+fn read_body(body: Option<&RawValue>) -> Result<Answer, Fault> {
+    let odd = |what: &str| Fault::new(Class::RetryableFew, format!("a normal answer {what}"));
+    let body = body.ok_or_else(|| odd("without a body"))?;
+    let body: Body = serde_json::from_str(body.get()).map_err(|error| odd(&format!("with a broken body: {error}")))?;
+    let total = body.total_count.ok_or_else(|| odd("without totalCount"))?.text();
+    let total = total.parse().map_err(|_| odd(&format!("whose totalCount is {total:?}")))?;
+    let items = match body.items {
+        Some(items) => rows(&items).map_err(|error| odd(&format!("with broken items: {error}")))?,
+        None => Vec::new(),
+    };
+    Ok(Answer::Page { total, items })
+}
+
+/// `[rows]`, `{"item": [rows]}`, `{"item": row}`, `{row}`, and nothing as `[]`, `{}`, `""` or null.
+fn rows(items: &RawValue) -> Result<Vec<Item>, serde_json::Error> {
+    match items.get().as_bytes()[0] {
+        b'[' => {
+            let rows: Vec<RawItem> = serde_json::from_str(items.get())?;
+            Ok(rows.into_iter().map(item).collect())
+        }
+        b'{' => {
+            let object: RawItem = serde_json::from_str(items.get())?;
+            match object.get("item") {
+                Some(inner) => rows(inner),
+                None if object.is_empty() => Ok(Vec::new()),
+                None => Ok(vec![item(object)]),
+            }
+        }
+        b'n' => Ok(Vec::new()),
+        // A string can only be the empty one; anything else is an error that names what it is.
+        _ => match serde_json::from_str::<&str>(items.get())?.trim() {
+            "" => Ok(Vec::new()),
+            _ => serde_json::from_str::<Vec<RawItem>>(items.get()).map(|_| Vec::new()),
+        },
+    }
+}
+
+type RawItem = BTreeMap<String, Box<RawValue>>;
+
+fn item(row: RawItem) -> Item {
+    row.into_iter().map(|(name, value)| (name, Field::read(&value))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(body: &str) -> (u64, usize) {
+        match read(200, body.as_bytes()) {
+            Ok(Answer::Page { total, items }) => (total, items.len()),
+            other => panic!("{body}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn both_envelopes_and_every_spelling_of_items() {
+        let header = r#""header":{"resultCode":"00","resultMsg":"NORMAL_SERVICE"}"#;
+        for (items, rows) in [
+            (r#"[{"lbrryNm":"a"},{"lbrryNm":"b"}]"#, 2),
+            (r#"{"item":[{"lbrryNm":"a"},{"lbrryNm":"b"}]}"#, 2),
+            (r#"{"item":{"lbrryNm":"a"}}"#, 1),
+            (r#"{"lbrryNm":"a"}"#, 1),
+            (r#"{"item":""}"#, 0),
+            (r#""""#, 0),
+            ("{}", 0),
+            ("[]", 0),
+            ("null", 0),
+        ] {
+            for total in ["2", "\"2\""] {
+                let inner = format!(r#"{header},"body":{{"items":{items},"totalCount":{total},"pageNo":"1"}}"#);
+                assert_eq!(page(&format!(r#"{{"response":{{{inner}}}}}"#)), (2, rows), "{items}");
+                assert_eq!(page(&format!("\u{feff} {{{inner}}}")), (2, rows), "{items}");
+            }
+        }
+        assert_eq!(page(&format!(r#"{{{header},"body":{{"totalCount":0}}}}"#)), (0, 0));
+    }
+
+    #[test]
+    fn no_data_has_no_body() {
+        let body = r#"{"response":{"header":{"resultCode":"03","resultMsg":"NODATA_ERROR"}}}"#;
+        assert_eq!(read(200, body.as_bytes()), Ok(Answer::NoData));
+    }
+
+    #[test]
+    fn one_bad_value_costs_no_page() {
+        let body = r#"{"header":{"resultCode":0},"body":{"totalCount":1,"items":[
+            {"a":"\ud800","b":1.50,"c":null,"d":{"e":1},"f":"\u0000","g":"\ud55c?"}]}}"#;
+        let body: Vec<u8> = body.bytes().map(|byte| if byte == b'?' { 0xff } else { byte }).collect();
+        let Ok(Answer::Page { items, .. }) = read(200, &body) else { panic!() };
+        let text = |t: &str| Field::Text(t.to_owned());
+        let raw = |t: &str| Field::Unreadable(t.to_owned());
+        let values: Vec<_> = items[0].values().cloned().collect();
+        let expected = [raw("\"\\ud800\""), text("1.50"), text(""), raw("{\"e\":1}"), text("\0"), text("한\u{fffd}")];
+        assert_eq!(values, expected);
+    }
+
+    #[test]
+    fn errors_in_every_json_shape() {
+        for (status, body, class) in [
+            (200, r#"{"response":{"header":{"resultCode":"01","resultMsg":"APPLICATION_ERROR"}}}"#, Class::Retryable),
+            (200, r#"{"header":{"resultCode":"31","resultMsg":"DEADLINE"}}"#, Class::Key),
+            (
+                200,
+                r#"{"responseTime":"t","resultCode":"10","resultMsg":"INVALID_REQUEST_PARAMETER_ERROR"}"#,
+                Class::Fatal,
+            ),
+            (
+                403,
+                r#"{"OpenAPI_ServiceResponse":{"cmmMsgHeader":{"errMsg":"SERVICE_KEY_IS_NOT_REGISTERED_ERROR",
+                "returnAuthMsg":"등록되지 않은 서비스키","returnReasonCode":30}}}"#,
+                Class::Key,
+            ),
+            (200, r#"{"cmmMsgHeader":{"errMsg":"LIMITED_NUMBER_OF_SERVICE_REQUESTS_EXCEEDS_ERROR"}}"#, Class::Quota),
+            (
+                200,
+                r#"{"header":{"resultCode":"00"},"body":{"items":[{"a":"b",}],"totalCount":1}}"#,
+                Class::RetryableFew,
+            ),
+            (200, r#"{"header":{"resultCode":"00"},"body":{"items":"rows","totalCount":1}}"#, Class::RetryableFew),
+            (200, r#"{"header":{"resultCode":"00"}}"#, Class::RetryableFew),
+            (200, r#"{"message":"hello"}"#, Class::RetryableFew),
+            (502, r#"{"cut":"#, Class::Retryable),
+            (200, "<response><header><resultCode>22</resultCode></header></response>", Class::Quota),
+        ] {
+            let fault = read(status, body.as_bytes()).unwrap_err();
+            assert_eq!(fault.class, class, "{body}: {fault}");
+        }
+    }
+}

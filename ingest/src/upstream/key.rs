@@ -1,0 +1,119 @@
+//! The portal's service key: in from the environment in either of its two forms, out exactly once, into a request's query.
+//!
+//! Architecture invariant: the value has no `Display`, its `Debug` is a placeholder, and only [`super::Upstream`] can read it.
+
+use std::fmt;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// Everything but RFC 3986's unreserved characters; so `+` becomes `%2B`, which a query would otherwise read as a blank.
+const QUERY_VALUE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The service key of data.go.kr, decoded.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ServiceKey(String);
+
+/// What is wrong with the text that should be a key. The text itself is never part of the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// Nothing but blanks.
+    #[error("the service key is empty")]
+    Empty,
+    /// A `%` that is followed by no two hex digits, or bytes that are no text.
+    #[error("the service key contains a broken %-sequence")]
+    BrokenEscape,
+    /// What remains after decoding is still encoded.
+    #[error("the service key is percent-encoded twice")]
+    EncodedTwice,
+    /// Blanks, line breaks or other characters that no key has.
+    #[error("the service key contains characters that no key has (a blank, a line break, non-ASCII text)")]
+    Characters,
+}
+
+impl ServiceKey {
+    /// Reads either form: the portal's Encoding form (`...%2B...%3D`) is decoded once, the Decoding form is taken as it is.
+    pub fn parse(text: &str) -> Result<Self, KeyError> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(KeyError::Empty);
+        }
+        let decoded = if text.contains('%') {
+            if !escapes_are_whole(text) {
+                return Err(KeyError::BrokenEscape);
+            }
+            percent_decode_str(text).decode_utf8().map_err(|_| KeyError::BrokenEscape)?.into_owned()
+        } else {
+            text.to_owned()
+        };
+        if decoded.contains('%') {
+            return Err(KeyError::EncodedTwice);
+        }
+        if !decoded.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(KeyError::Characters);
+        }
+        Ok(ServiceKey(decoded))
+    }
+
+    /// The key as a query value, encoded once.
+    pub(super) fn encoded(&self) -> String {
+        utf8_percent_encode(&self.0, QUERY_VALUE).to_string()
+    }
+
+    /// Takes the key out of a text from outside (a server that echoes the request), in both of its forms.
+    pub(super) fn redact(&self, text: &str) -> String {
+        text.replace(&self.encoded(), "[service key]").replace(&self.0, "[service key]")
+    }
+}
+
+fn escapes_are_whole(text: &str) -> bool {
+    text.split('%').skip(1).all(|rest| rest.len() >= 2 && rest.bytes().take(2).all(|byte| byte.is_ascii_hexdigit()))
+}
+
+impl fmt::Debug for ServiceKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ServiceKey([not shown])")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn both_forms_of_the_portal_are_one_key() {
+        let decoding = ServiceKey::parse("ab+c/d==\n").unwrap();
+        let encoding = ServiceKey::parse(" ab%2Bc%2Fd%3D%3D").unwrap();
+        assert!(decoding == encoding);
+        assert_eq!(decoding.encoded(), "ab%2Bc%2Fd%3D%3D");
+        assert_eq!(format!("{decoding:?}"), "ServiceKey([not shown])");
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused_without_an_echo() {
+        for (text, error) in [
+            ("  ", KeyError::Empty),
+            ("secret%2", KeyError::BrokenEscape),
+            ("secret%zz", KeyError::BrokenEscape),
+            ("secret%ff", KeyError::BrokenEscape),
+            ("secret%252B", KeyError::EncodedTwice),
+            ("secret key", KeyError::Characters),
+            ("secret\u{3000}key", KeyError::Characters),
+        ] {
+            assert_eq!(ServiceKey::parse(text), Err(error), "{text}");
+            assert!(!error.to_string().contains("secret"));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_key_reaches_the_server_as_it_was_issued(issued in "[A-Za-z0-9+/]{10,80}={0,2}") {
+            let key = ServiceKey::parse(&issued).unwrap();
+            let encoded = key.encoded();
+            prop_assert_eq!(percent_decode_str(&encoded).decode_utf8().unwrap(), issued.as_str());
+            prop_assert!(ServiceKey::parse(&encoded).unwrap() == key);
+            let echoed = key.redact(&format!("GET ?serviceKey={encoded} or {issued}"));
+            prop_assert!(!echoed.contains(&issued) && !echoed.contains(&encoded));
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Nothing is deactivated on doubt, and nothing is lost to a bad row.
+
+use crate::world::World;
+use geuneul::{Outcome, Withheld, WithheldReason};
+use rehearsal::snapshot::{Rows, generate};
+use rehearsal::upstream::Envelope;
+
+fn set(rows: &mut Rows, at: usize, key: &str, value: impl Into<serde_json::Value>) {
+    rows[at].insert(key.to_owned(), value.into());
+}
+
+#[test]
+fn more_than_the_cap_is_withheld() {
+    let rows = generate(1, 120);
+    let world = World::new(rows.clone());
+    world.mirror();
+    let mut fewer = rows[11..].to_vec();
+    set(&mut fewer, 0, "seatCo", "4137");
+    world.upstream.set_rows(fewer.clone());
+    let report = world.month().expect(Outcome::Withheld);
+    assert_eq!(report.withheld, Some(Withheld { deactivations: 11, reason: WithheldReason::OverCap }));
+    assert_eq!((report.deactivated, report.updated, report.active), (0, 1, 120));
+    assert_eq!(world.ledger(), ["succeeded", "withheld"]);
+
+    fewer.push(rows[0].clone());
+    world.upstream.set_rows(fewer);
+    assert_eq!(world.mirror().deactivated, 10);
+}
+
+#[test]
+fn a_listing_that_moves_under_its_reader_deactivates_nothing() {
+    let rows = generate(2, 1100);
+    let world = World::new(rows.clone());
+    world.mirror();
+    let fresh = generate(3, 60);
+    // Before each request the first row goes and another comes: the total never changes.
+    world.upstream.before_each(move |number, rows| {
+        rows.remove(0);
+        rows.push(fresh[number].clone());
+    });
+    let report = world.month().expect(Outcome::Withheld);
+    let withheld = report.withheld.unwrap();
+    assert_eq!(withheld.reason, WithheldReason::UnprovenSnapshot);
+    assert!(withheld.deactivations > 0 && report.inserted > 0);
+    assert_eq!((report.complete, report.deactivated), (false, 0));
+    assert_eq!(world.upstream.requests().len(), 4 + 8, "four crawls of two pages, and no more");
+}
+
+#[test]
+fn a_listing_that_comes_to_rest_is_proven() {
+    let rows = generate(2, 60);
+    let world = World::new(rows.clone());
+    world.upstream.before_each(|number, rows| {
+        if number == 2 {
+            rows.pop();
+        }
+    });
+    let report = world.mirror();
+    assert_eq!((report.fetched, report.complete), (59, true));
+    assert_eq!(world.upstream.requests().len(), 3);
+}
+
+#[test]
+fn an_empty_snapshot_is_refused() {
+    let world = World::new(generate(4, 30));
+    world.mirror();
+    let versions = world.row_versions();
+    world.upstream.set_rows(Vec::new());
+    for envelope in [Envelope::Old, Envelope::New] {
+        world.upstream.envelope(envelope);
+        let report = world.month().expect(Outcome::SnapshotRefused);
+        assert_eq!(report.error.unwrap().code, "empty_snapshot");
+    }
+    assert_eq!(world.row_versions(), versions);
+}
+
+#[test]
+fn a_bad_row_is_set_aside_and_counts_as_present() {
+    let mut rows = generate(5, 300);
+    let world = World::new(rows.clone());
+    world.mirror();
+    set(&mut rows, 7, "bookCo", "47148+559");
+    set(&mut rows, 8, "closeDay", "a\0b");
+    set(&mut rows, 9, "referenceDate", serde_json::json!({"year": 2026}));
+    world.upstream.set_rows(rows.clone());
+    let report = world.mirror();
+    assert_eq!((report.fetched, report.rejected, report.unchanged, report.deactivated), (300, 3, 297, 0));
+    let rejects = world
+        .texts("SELECT concat_ws(' ', row_number, column_name, reason) FROM ingest.ingest_rejects ORDER BY row_number");
+    let expected = ["8 bookCo is no count", "9 closeDay contains a control character", "10 referenceDate is no text"];
+    assert_eq!(rejects, expected);
+
+    set(&mut rows, 10, "seatCo", "many");
+    world.upstream.set_rows(rows);
+    let refused = world.month().expect(Outcome::SnapshotRefused);
+    assert_eq!(refused.error.unwrap().code, "too_many_rejects");
+}
+
+#[test]
+fn a_row_that_cannot_be_named_withholds_deactivation() {
+    let mut rows = generate(6, 200);
+    let world = World::new(rows.clone());
+    world.mirror();
+    set(&mut rows, 7, "lbrryNm", "");
+    world.upstream.set_rows(rows);
+    let report = world.month().expect(Outcome::Withheld);
+    let expected = Withheld { deactivations: 1, reason: WithheldReason::UnprovenSnapshot };
+    assert_eq!((report.rejected, report.withheld, report.active), (1, Some(expected), 200));
+}

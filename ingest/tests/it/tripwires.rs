@@ -1,0 +1,60 @@
+//! What answers in place of a PostgreSQL that a run can use.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+
+use crate::world::World;
+use geuneul::Outcome;
+use rehearsal::snapshot::generate;
+
+/// A server that reads the startup packet and answers with this error.
+fn refusing(code: &str, message: &str) -> u16 {
+    let mut fields = Vec::new();
+    for (kind, text) in [('S', "FATAL"), ('V', "FATAL"), ('C', code), ('M', message)] {
+        fields.push(kind as u8);
+        fields.extend(text.bytes().chain([0]));
+    }
+    fields.push(0);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        let mut length = [0; 4];
+        client.read_exact(&mut length).unwrap();
+        let mut rest = vec![0; u32::from_be_bytes(length) as usize - 4];
+        client.read_exact(&mut rest).unwrap();
+        client.write_all(b"E").unwrap();
+        client.write_all(&(fields.len() as u32 + 4).to_be_bytes()).unwrap();
+        client.write_all(&fields).unwrap();
+    });
+    port
+}
+
+#[test]
+fn what_a_run_cannot_use_is_told_apart() {
+    let mut world = World::new(generate(1, 5));
+    let pooler = (Outcome::Misconfigured, "database_pooler");
+    for (code, message, (outcome, name)) in [
+        ("08P01", "unsupported startup parameter: options", pooler),
+        ("08P01", "unsupported startup parameter in options: ingest.session", pooler),
+        ("0A000", "Feature not supported: RDS Proxy currently doesn't support command-line options.", pooler),
+        (
+            "42704",
+            "unrecognized configuration parameter \"idle_session_timeout\"",
+            (Outcome::Misconfigured, "database_too_old"),
+        ),
+        ("28P01", "password authentication failed for user \"u\"", (Outcome::Misconfigured, "database_refused")),
+        ("3D000", "database \"d\" does not exist", (Outcome::Misconfigured, "database_refused")),
+        ("57P03", "the database system is starting up", (Outcome::DatabaseLost, "database_unreachable")),
+        ("53300", "sorry, too many clients already", (Outcome::DatabaseLost, "database_unreachable")),
+    ] {
+        let port = refusing(code, message);
+        world.set("DATABASE_URL", &format!("postgres://u:p@127.0.0.1:{port}/d"));
+        let finished = world.month();
+        let error = finished.expect(outcome).error.unwrap();
+        assert_eq!(error.code, name, "{message}");
+        assert!(error.message.contains(message) && finished.stderr.contains("\"hint\":"), "{finished:?}");
+    }
+    assert!(world.upstream.requests().is_empty());
+}

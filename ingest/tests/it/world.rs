@@ -1,0 +1,212 @@
+//! One database, one upstream, and the program between them.
+
+use std::io::Write as _;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use geuneul::{JobCommand, Outcome, RunReport, SourceName};
+use ingest::config::Settings;
+use ingest::upstream::Pace;
+use rehearsal::postgres::{self, Database};
+use rehearsal::snapshot::Rows;
+use rehearsal::upstream::Upstream;
+
+/// The key of the source's advisory lock, as `--help` prints it.
+pub const LOCK_KEY: i64 = -15_413_951_085_305_899;
+
+/// The monthly command.
+pub const MONTHLY: [&str; 3] =
+    ["--ingest.source=library", "--ingest.deactivate-stale=true", "--ingest.exit-after=true"];
+
+/// Long enough for anything that passes.
+pub const PATIENT: Duration = Duration::from_secs(4);
+
+/// Long enough to have tried a few times.
+pub const IMPATIENT: Duration = Duration::from_millis(400);
+
+/// A stage for one test.
+pub struct World {
+    pub upstream: Upstream,
+    pub database: Database,
+    environment: Vec<(String, String)>,
+}
+
+/// A process that is over.
+#[derive(Debug)]
+pub struct Finished {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl World {
+    pub fn new(rows: Rows) -> World {
+        let upstream = Upstream::start(rows).unwrap();
+        let database = postgres::shared().database();
+        let environment = [
+            ("DATABASE_URL", database.url()),
+            ("DATA_GO_KR_SERVICE_KEY", upstream.key().to_owned()),
+            ("DATA_GO_KR_BASE_URL", upstream.base_url()),
+        ];
+        let environment = environment.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        World { upstream, database, environment }
+    }
+
+    /// Sets a variable for every process from now on.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.environment.retain(|(known, _)| known != name);
+        self.environment.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// The same database with another upstream.
+    pub fn with_upstream(&self, rows: Rows) -> World {
+        let mut world = World {
+            upstream: Upstream::start(rows).unwrap(),
+            database: self.database.clone(),
+            environment: self.environment.clone(),
+        };
+        let base = world.upstream.base_url();
+        world.set("DATA_GO_KR_BASE_URL", &base);
+        world
+    }
+
+    /// The program with nothing but our own environment.
+    pub fn program(&self) -> Command {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_ingest"));
+        program.env_clear().envs(self.environment.iter().cloned()).stdin(Stdio::null());
+        program
+    }
+
+    /// Runs it to its end.
+    pub fn invoke(&self, args: &[&str]) -> Finished {
+        self.program().args(args).output().unwrap().into()
+    }
+
+    /// Runs the monthly command.
+    pub fn month(&self) -> Finished {
+        self.invoke(&MONTHLY)
+    }
+
+    /// Runs the monthly command, which must succeed.
+    pub fn mirror(&self) -> RunReport {
+        let report = self.month().expect(Outcome::Succeeded);
+        assert!(report.adds_up(), "{report:?}");
+        report
+    }
+
+    /// Starts the monthly command.
+    pub fn start(&self) -> Running {
+        let child = self.program().args(MONTHLY).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Running(child)
+    }
+
+    /// A run in this process that waits little between attempts, and asks for a page for as long as `patience`.
+    pub fn run_here(&self, patience: Duration) -> RunReport {
+        let pace = Pace {
+            request: patience / 2,
+            page: patience,
+            fetch: Duration::from_secs(60),
+            first_delay: Duration::from_millis(1),
+            longest_delay: Duration::from_millis(20),
+        };
+        let settings = Settings::read(&|name| {
+            self.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let command = JobCommand::monthly(SourceName::Library);
+        let report = runtime.block_on(ingest::run::run(&command, settings, pace, std::future::pending())).report;
+        assert!(report.adds_up(), "{report:?}");
+        report
+    }
+
+    /// One text a row.
+    pub fn texts(&self, sql: &str) -> Vec<String> {
+        self.database.texts(sql).into_iter().map(Option::unwrap_or_default).collect()
+    }
+
+    /// The statuses in the ledger, oldest first.
+    pub fn ledger(&self) -> Vec<String> {
+        self.texts("SELECT status FROM ingest.ingest_runs ORDER BY id")
+    }
+
+    /// How many places there are in all.
+    pub fn places(&self) -> i64 {
+        self.database.number("SELECT count(*) FROM ingest.places")
+    }
+
+    /// Every version of every row: equal before and after when nothing was written, or even locked.
+    pub fn row_versions(&self) -> Vec<String> {
+        self.texts("SELECT concat_ws(' ', id, ctid, xmin, xmax) FROM ingest.places ORDER BY id")
+    }
+
+    /// Waits until the source's lock can be had, and lets it go again. The server itself wakes us.
+    pub fn wait_for_free_lock(&self) {
+        let sql = format!(
+            "SET lock_timeout = '20s'; SELECT pg_advisory_lock({LOCK_KEY}); SELECT pg_advisory_unlock({LOCK_KEY})"
+        );
+        self.database.execute(&sql);
+    }
+
+    /// Looks until a condition in the database is met.
+    pub fn wait_until(&self, condition: &str) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while self.database.number(&format!("SELECT count(*) WHERE {condition}")) == 0 {
+            assert!(Instant::now() < deadline, "never: {condition}");
+        }
+    }
+
+    /// No session holds the source's lock.
+    pub fn lock_is_free(&self) -> bool {
+        self.database.number(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'
+             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+        ) == 0
+    }
+}
+
+/// A process that is still at it.
+pub struct Running(Child);
+
+impl Running {
+    pub fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([&format!("-{name}"), &self.0.id().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
+
+    pub fn end(self) -> Finished {
+        self.0.wait_with_output().unwrap().into()
+    }
+}
+
+impl From<Output> for Finished {
+    fn from(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Finished { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+impl Finished {
+    /// The report, which must be all of stdout and agree with the exit code.
+    pub fn report(&self) -> RunReport {
+        let lines: Vec<&str> = self.stdout.lines().collect();
+        let [line] = lines[..] else { panic!("stdout is not one line: {self:?}") };
+        let report = RunReport::from_line(line).expect("a report").expect("a readable report");
+        assert_eq!(self.code, Some(report.outcome.exit_code().into()), "{self:?}");
+        report
+    }
+
+    /// The report of a run that must have ended so.
+    pub fn expect(&self, outcome: Outcome) -> RunReport {
+        let report = self.report();
+        if report.outcome != outcome {
+            let _ = std::io::stderr().write_all(self.stderr.as_bytes());
+            panic!("{outcome} was expected: {report:?}");
+        }
+        report
+    }
+}
