@@ -222,7 +222,7 @@ class _Run:
             try:
                 self._move("PENDING")
                 waiting = self._start_all()
-                if self._end is None:
+                if waiting:
                     self._move("RUNNING", startedAt=time.time())
             except (_CannotStart, secrets.SecretUnavailable, tasklogs.LogsUnavailable) as cause:
                 self.stop("TaskFailedToStart", str(cause))

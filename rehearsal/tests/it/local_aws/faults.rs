@@ -3,7 +3,7 @@
 use rehearsal::local_aws::{Failure, Fault};
 use serde_json::json;
 
-use super::stage;
+use super::{shared, stage};
 
 fn parameter(name: &str) -> serde_json::Value {
     json!({ "Name": name, "Value": "v", "Type": "String" })
@@ -47,6 +47,9 @@ fn a_denied_action_is_denied_in_the_words_of_iam() {
     let denied = stage.aws.scheduler("GET", "/schedules/x", json!(null)).unwrap_err();
     denied.assert("AccessDeniedException", &words("scheduler:GetSchedule"));
     stage.local.allow("ecs:*").unwrap();
+    stage.local.deny("iam:PassRole").unwrap();
+    let denied = stage.aws.ecs("RunTask", stage.run_request(&stage.world.family, "true")).unwrap_err();
+    denied.assert("AccessDeniedException", &words("iam:PassRole"));
     stage.aws.ecs("ListClusters", json!({})).unwrap();
     stage.local.clear_faults().unwrap();
     stage.aws.logs("DescribeLogGroups", json!({})).unwrap();
@@ -83,7 +86,7 @@ fn calls_are_counted_and_the_world_is_not() {
 
 #[test]
 fn what_parameter_store_refuses_is_refused() {
-    let stage = stage();
+    let stage = shared();
     let put = |body| stage.aws.ssm("PutParameter", body).unwrap_err();
     stage.aws.ssm("PutParameter", parameter("/p")).unwrap();
     put(parameter("/p")).assert("ParameterAlreadyExists", "already exists");
