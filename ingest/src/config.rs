@@ -187,7 +187,11 @@ impl Database {
             Some("disable" | "allow" | "prefer") => false,
             Some("require" | "verify-ca" | "verify-full") => true,
             Some(_) => {
-                return Err(ConfigError::new("sslmode", "is none of libpq's words", "leave it out, or say verify-full"));
+                return Err(ConfigError::new(
+                    "sslmode",
+                    "is none of libpq's words",
+                    "leave it out, or say verify-full",
+                ));
             }
         };
         if !wanted && !local {

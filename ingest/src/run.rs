@@ -8,13 +8,13 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use geuneul::{JobCommand, Outcome, RunReport};
 use tokio::select;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::Instrument;
 
 use crate::apply::{self, Committed, Committing};
 use crate::config::{ConfigError, Database, Settings};
 use crate::error::Error;
-use crate::ledger::{self, Entry, Fence};
+use crate::ledger::{self, Entry, Fate, Fence};
 use crate::lock::{Attempt, Holder, LockKey, Locked, application_name};
 use crate::plan::{self, Plan, Stale};
 use crate::record::Row;
@@ -147,8 +147,9 @@ impl Story<'_> {
         let mut counts = Counts::of(&plan, &snapshot);
         let outcome = Ending::outcome_of(plan.withheld.as_ref());
         let job = apply::Job { source: source.name, fence, outcome, committing };
+        let backend_pid = locked.session().backend_pid;
         if let Committed::ReplyLost(error) = apply::apply(locked, job, &plan, &mut counts).await? {
-            self.settle(error).await?;
+            self.settle(backend_pid, error).await?;
         }
         Ok(Ending::Mirrored { counts, withheld: plan.withheld })
     }
@@ -166,24 +167,28 @@ impl Story<'_> {
     }
 
     /// The reply to COMMIT was lost: a new session asks the ledger, whose row was part of the transaction.
-    async fn settle(&self, lost: tokio_postgres::Error) -> Result<(), Error> {
+    async fn settle(&self, old_backend: i32, lost: tokio_postgres::Error) -> Result<(), Error> {
         tracing::warn!("the connection broke during COMMIT; asking the ledger: {}", crate::error::chain(&lost));
-        let mut last = None;
-        for _ in 0..5 {
-            let asked = async {
-                let session = Session::open(&self.settings.database, "ingest settle").await?;
-                let committed = ledger::was_committed(&session, &self.facts.run_id).await;
-                session.close().await;
-                committed
-            };
-            match asked.await {
-                Ok(true) => return Ok(()),
-                Ok(false) => return Err(Error::NotCommitted),
-                Err(error) => last = Some(error.to_string()),
+        let mut last = "the old session is still there".to_owned();
+        let deadline = Instant::now() + SETTLE;
+        while Instant::now() < deadline {
+            match self.ask_for_fate(old_backend).await {
+                Ok(Fate::Committed) => return Ok(()),
+                Ok(Fate::RolledBack) => return Err(Error::NotCommitted),
+                Ok(Fate::Undecided) => {}
+                Err(error) => last = error.to_string(),
             }
             sleep(self.pace.first_delay).await;
         }
-        Err(Error::CommitUnknown(last.unwrap_or_default()))
+        Err(Error::CommitUnknown(last))
+    }
+
+    async fn ask_for_fate(&self, old_backend: i32) -> Result<Fate, Error> {
+        let session = Session::open(&self.settings.database, "ingest settle").await?;
+        let application = application_name(self.facts.source, &self.facts.run_id);
+        let fate = ledger::fate(&session, &self.facts.run_id, old_backend, &application).await;
+        session.close().await;
+        fate
     }
 }
 
@@ -214,6 +219,9 @@ fn tell_plan(plan: &Plan) {
         "planned"
     );
 }
+
+/// For how long the ledger is asked what became of a COMMIT.
+const SETTLE: Duration = Duration::from_secs(20);
 
 /// How long the goodbye of a failed or interrupted run may take; the process ends after it in any case.
 const GOODBYE: Duration = Duration::from_secs(2);
