@@ -1,1 +1,34 @@
-//! deploy
+//! `deploy` puts a container job on an EventBridge Scheduler schedule, switched off, proves one run, and only then lets it be
+//! switched on.
+//!
+//! One grammar for every verb: *observe* (read AWS) -> *plan* (a pure function) -> *apply* (one arm a step) -> *report*.
+//!
+//! Architecture invariant: no state file. What is ours is told from tags, what is wanted from `deploy.toml`, and everything else
+//! is read live every time.
+//!
+//! Architecture invariant: `aws_sdk_*` is imported only under [`cloud`]; `plan`, `desired`, `check`, `normalise` and `render` know
+//! neither async nor a clock.
+
+pub mod apply;
+pub mod check;
+pub mod cli;
+pub mod cloud;
+pub mod commands;
+pub mod config;
+pub mod desired;
+pub mod exit;
+pub mod explain;
+pub mod fingerprint;
+pub mod fire_times;
+pub mod gate;
+pub mod model;
+pub mod normalise;
+pub mod observe;
+pub mod plan;
+pub mod receipt;
+pub mod render;
+pub mod run;
+pub mod secret;
+pub mod templates;
+
+pub use cli::main;

@@ -1,6 +1,6 @@
 """Starts the local AWS: one JSON line on stdout says where it is; it ends when its standard input does.
 
-    python main.py --images images.json [--engine process|docker|podman] [--folder FOLDER] < /dev/tty
+python main.py --images images.json [--engine process|docker|podman] [--folder FOLDER] < /dev/tty
 """
 
 import argparse

@@ -9,6 +9,7 @@ mod admin;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -54,8 +55,8 @@ pub struct WorldSpec {
     /// The container's own command: what the long-running service of the family does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
-    /// Whether the family has a second, non-essential container.
-    pub sidecar: bool,
+    /// The command of a second, non-essential container `sidecar` of the same image, if there shall be one.
+    pub sidecar: Option<Vec<String>>,
     /// The cluster's name.
     pub cluster: String,
     /// The family's name; the log group is `/ecs/FAMILY`, the roles are `FAMILY-execution` and `FAMILY-task`.
@@ -71,7 +72,7 @@ impl WorldSpec {
             image: image.into(),
             environment: BTreeMap::new(),
             command: None,
-            sidecar: false,
+            sidecar: None,
             cluster: "geuneul".into(),
             family: "geuneul".into(),
             container: "app".into(),
@@ -146,6 +147,7 @@ impl LocalAws {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(File::create(&log)?)
+            .process_group(0) // Ctrl-C is for us; it ends when we do
             .spawn()
             .context("start the local AWS")?;
         let lifeline = process.stdin.take();

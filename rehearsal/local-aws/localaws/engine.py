@@ -24,16 +24,14 @@ class Container:
     def __init__(self, argv, env, folder, guardian, kill=None):
         self.id = uuid.uuid4().hex
         self._guardian, self._kill = guardian, kill
-        self._process = subprocess.Popen(
+        self._process = guardian.spawn(
             argv,
             env=env,
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
         )
-        guardian.watch(self._process.pid)
 
     def run_to_end(self, on_line):
         """Hands every line to `on_line`, then returns the exit code as a shell would show it (128 + signal).
@@ -44,7 +42,7 @@ class Container:
         reader.start()
         code = self._process.wait()
         self._signal_group(signal.SIGKILL)
-        reader.join()
+        reader.join(5)  # a process that left the group may hold the pipe; no container could
         self._guardian.forget(self._process.pid)
         return 128 - code if code < 0 else code
 
@@ -81,8 +79,10 @@ class ProcessEngine:
     def start(self, definition, env):
         """Starts the container of an (overridden) container definition with exactly this environment added."""
         image = self._image(definition["image"])
-        argv = [*(definition.get("entryPoint") or image.get("entrypoint", [])),
-                *(definition.get("command") or image.get("cmd", []))]
+        argv = [
+            *(definition.get("entryPoint") or image.get("entrypoint", [])),
+            *(definition.get("command") or image.get("cmd", [])),
+        ]
         if not argv:
             raise OSError("no command specified")
         folder = os.path.join(self._folder, f"task-{uuid.uuid4().hex[:12]}")

@@ -11,6 +11,8 @@ import zoneinfo
 from .seam import eventbridge
 
 UTC = datetime.timezone.utc
+# minute, hour, day of month, month, day of week, year
+_CRON_RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (1, 7), (1970, 2199))
 _RATE_SECONDS = {"minute": 60, "hour": 3600, "day": 86400}
 
 
@@ -20,7 +22,7 @@ def check(expression, timezone):
         zoneinfo.ZoneInfo(timezone)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, IsADirectoryError):
         raise ValueError("Invalid ScheduleExpressionTimezone.") from None
-    if not (_at(expression) or _rate(expression) or eventbridge._parse_cron_fields(expression)):
+    if not (_at(expression) or _rate(expression) or _cron(expression)):
         raise ValueError(f"Invalid Schedule Expression {expression}.")
 
 
@@ -36,7 +38,7 @@ def next_fire(schedule, after):
         anchor = schedule.get("StartDate") or schedule["CreationDate"]
         due = anchor + seconds * max(0, int((after - anchor) // seconds) + 1)
     else:
-        due = _next_cron(eventbridge._parse_cron_fields(expression), zone, after)
+        due = _next_cron(_cron(expression), zone, after)
     return due if due is not None and due <= end else None
 
 
@@ -56,6 +58,17 @@ def _at(expression):
 def _rate(expression):
     match = re.fullmatch(r"rate\(([1-9]\d*) (minute|hour|day)s?\)", expression)
     return int(match[1]) * _RATE_SECONDS[match[2]] if match else None
+
+
+def _cron(expression):
+    fields = eventbridge._parse_cron_fields(expression)
+    if fields is None:
+        return None
+    # The parser does not look at ranges. What follows / or # is a step or an ordinal.
+    for text, (low, high) in zip(expression[len("cron(") : -1].split(), _CRON_RANGES, strict=True):
+        if not all(low <= int(number) <= high for number in re.findall(r"(?<![/#\d])\d+", text)):
+            return None
+    return fields
 
 
 def _next_cron(fields, zone, after):

@@ -49,8 +49,17 @@ def add(fault):
     if unknown or not {"service", "action"} <= set(fault) or fault.get("when", "before") not in ("before", "after"):
         raise ValueError(f"not a fault: {fault}")
     with _lock:
-        _faults.append({"when": "before", "skip": 0, "times": 1, "status": 500, "code": "InternalServerException",
-                        "message": "the rehearsal made this call fail", **fault})
+        _faults.append(
+            {
+                "when": "before",
+                "skip": 0,
+                "times": 1,
+                "status": 500,
+                "code": "InternalServerException",
+                "message": "the rehearsal made this call fail",
+                **fault,
+            }
+        )
 
 
 def pending():

@@ -15,27 +15,30 @@ OWN = {"x-local-aws-own": "1"}  # our own calls (world.py) are not part of the s
 async def gateway(scope, receive, send):
     """The ASGI application."""
     if scope["type"] == "lifespan":
-        return await _lifespan(receive, send)
+        await _lifespan(receive, send)
+        return
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
     if scope["type"] != "http" or headers.get("x-local-aws-own") or "authorization" not in headers:
-        return await app.app(scope, receive, send)
+        await app.app(scope, receive, send)
+        return
 
     body = await _read(receive)
     query = parse_qs(scope["query_string"].decode(), keep_blank_values=True)
     name, service, resource = _name(scope["method"], scope["path"], headers, body, query)
-    call = faults.begin(*name.split(":", 1), redact.request(name, headers, body, query))
+    request = redact.request(name, headers, body, query)
+    call = faults.begin(*name.split(":", 1), request)
     reply = _Reply()
     if faults.denied(name):
         await _send(send, call, _denied(service, name, resource, headers))
-    elif fault := faults.hit(call["service"], call["action"], "before"):
+    elif fault := faults.hit(call["service"], call["action"], "before") or (service == "iam" and _malformed(name, request)):
         await _send(send, call, _error(service, fault))
     else:
         await app.app(scope, _replay(body), reply)
-        _learn(name, body, query, reply.status)
+        _learn(name, request, reply.status)
         if fault := faults.hit(call["service"], call["action"], "after"):
             await _send(send, call, _error(service, fault))
         else:
-            call["status"] = reply.status
+            call.update(status=reply.status, error=_code(reply.body()) if reply.status >= 400 else None)
             for message in reply.messages:
                 await send(message)
 
@@ -49,6 +52,10 @@ class _Reply:
     async def __call__(self, message):
         self.status = message.get("status", self.status)
         self.messages.append(message)
+
+    def body(self):
+        """The answer's body."""
+        return b"".join(message.get("body", b"") for message in self.messages)
 
 
 def _name(method, path, headers, body, query):
@@ -65,11 +72,21 @@ def _name(method, path, headers, body, query):
     return name, service, resource or "*"
 
 
-def _learn(name, body, query, status):
+def _malformed(name, form):
+    """Trust policies are checked here: ministack stores any text."""
+    document = form.get(
+        {"iam:CreateRole": "AssumeRolePolicyDocument", "iam:UpdateAssumeRolePolicy": "PolicyDocument"}.get(name)
+    )
+    try:
+        return document and iam.check_trust_policy(document)
+    except Refused as refused:
+        return {"status": 400, "code": refused.code, "message": refused.message}
+
+
+def _learn(name, form, status):
     """A role that changed is news, and news travels slowly when the admin says so."""
     if status == 200 and name in ("iam:CreateRole", "iam:UpdateAssumeRolePolicy"):
-        form = {**parse_qs(body.decode()), **query}
-        iam.propagation.changed(f"arn:aws:iam::{get_account_id()}:role/{form['RoleName'][0]}")
+        iam.propagation.changed(f"arn:aws:iam::{get_account_id()}:role/{form['RoleName']}")
 
 
 def _denied(service, name, resource, headers):
@@ -89,7 +106,9 @@ def _error(service, fault):
     if service not in QUERY_PROTOCOL:
         return Refused(fault["code"], fault["message"], fault["status"]).response()
     kind = "Sender" if fault["status"] < 500 else "Receiver"
-    error = f"<Error><Type>{kind}</Type><Code>{escape(fault['code'])}</Code><Message>{escape(fault['message'])}</Message></Error>"
+    error = (
+        f"<Error><Type>{kind}</Type><Code>{escape(fault['code'])}</Code><Message>{escape(fault['message'])}</Message></Error>"
+    )
     if service == "ec2":
         text = f"<Response><Errors>{error}</Errors><RequestID>{uuid.uuid4()}</RequestID></Response>"
     else:
@@ -100,7 +119,7 @@ def _error(service, fault):
 async def _send(send, call, answer):
     status, headers, body = answer
     call.update(status=status, error=_code(body))
-    lines = {**headers, "x-amzn-requestid": str(uuid.uuid4())}
+    lines = {**headers, "content-length": str(len(body)), "x-amzn-requestid": str(uuid.uuid4())}
     encoded = [(name.lower().encode(), value.encode()) for name, value in lines.items()]
     await send({"type": "http.response.start", "status": status, "headers": encoded})
     await send({"type": "http.response.body", "body": body})

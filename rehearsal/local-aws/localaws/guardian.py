@@ -10,12 +10,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 
 
 class Guardian:
     """The server's end of the pipe."""
 
     def __init__(self, folder):
+        self._lock = threading.Lock()
         self._process = subprocess.Popen(
             [sys.executable, "-S", "-E", os.path.abspath(__file__), folder],
             stdin=subprocess.PIPE,
@@ -25,17 +27,25 @@ class Guardian:
             env={},
         )
 
-    def watch(self, pid):
-        """From now on `pid` and its process group end with the server."""
-        self._tell(f"+{pid}")
+    def spawn(self, argv, **options):
+        """Starts a process, in a group of its own, that ends with the server; not any more once the server is ending."""
+        with self._lock:  # so that `close` cannot fall between the start and the news of it
+            if self._process.stdin.closed:
+                raise OSError("the server is ending")
+            process = subprocess.Popen(argv, start_new_session=True, **options)
+            self._tell(f"+{process.pid}")
+            return process
 
     def forget(self, pid):
         """`pid` has ended."""
-        self._tell(f"-{pid}")
+        with self._lock:
+            if not self._process.stdin.closed:
+                self._tell(f"-{pid}")
 
     def close(self):
         """Let the guardian do its work, and wait for it."""
-        self._process.stdin.close()
+        with self._lock:
+            self._process.stdin.close()
         self._process.wait()
 
     def _tell(self, line):

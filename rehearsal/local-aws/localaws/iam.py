@@ -67,7 +67,7 @@ def trusts(role_arn, service, source_arn):
     for statement in [statements] if isinstance(statements, dict) else statements:
         principals = statement.get("Principal")
         named = principals.get("Service", []) if isinstance(principals, dict) else principals
-        if "*" != named and service not in ([named] if isinstance(named, str) else named or []):
+        if named != "*" and service not in ([named] if isinstance(named, str) else named or []):
             continue
         actions = statement.get("Action", [])
         if not evaluator._action_matches("sts:AssumeRole", [actions] if isinstance(actions, str) else actions, []):
@@ -78,6 +78,19 @@ def trusts(role_arn, service, source_arn):
             return False
         allowed = True
     return allowed
+
+
+def check_trust_policy(text):
+    """Refuses a trust policy that IAM would call malformed."""
+    try:
+        statements = json.loads(text)["Statement"]
+        for statement in [statements] if isinstance(statements, dict) else statements:
+            if statement["Effect"] not in ("Allow", "Deny") or not statement["Principal"] or not statement["Action"]:
+                raise ValueError("a statement without effect, principal or action")
+            if "Resource" in statement:
+                raise ValueError("Has prohibited field Resource")
+    except (KeyError, TypeError, ValueError) as bad:
+        raise Refused("MalformedPolicyDocument", f"This policy contains invalid Json or misses an element: {bad}") from None
 
 
 @contextlib.contextmanager

@@ -3,9 +3,11 @@
 import functools
 import re
 
-import botocore.session
+from botocore.exceptions import UnknownServiceError
+from botocore.loaders import Loader
+from botocore.model import ServiceModel
 
-_session = botocore.session.get_session()
+_loader = Loader()
 _KINDS = {"string": str, "integer": int, "boolean": bool, "map": dict, "list": list, "structure": dict}
 
 
@@ -24,10 +26,15 @@ class MissingFields(BadShape):
 def input_shape(service, operation):
     """The input shape of an operation, or None when the service has no such operation."""
     try:
-        model = _session.get_service_model(service)
-    except Exception:  # botocore has one exception class for each way of not finding a model
+        model = _service(service)
+    except UnknownServiceError:
         return None
     return model.operation_model(operation).input_shape if operation in model.operation_names else None
+
+
+@functools.cache
+def _service(name):
+    return ServiceModel(_loader.load_service_model(name, "service-2"), name)
 
 
 def convert(shape, value, path, pascal=False):

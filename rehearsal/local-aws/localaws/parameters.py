@@ -6,7 +6,6 @@ from . import model
 from .seam import Refused, refusable, ssm
 
 _put_parameter = ssm._put_parameter
-STANDARD_LIMIT, ADVANCED_LIMIT = 4096, 8192
 
 
 @refusable
@@ -20,7 +19,7 @@ def put_parameter(request):
     if not re.fullmatch(r"[a-zA-Z0-9_.\-/]+", name) or ("/" in name and not name.startswith("/")):
         raise Refused(
             "ValidationException",
-            "Parameter name: can't be prefixed with \"ssm\" (case-insensitive). If formed as a path, it can consist of "
+            'Parameter name: can\'t be prefixed with "ssm" (case-insensitive). If formed as a path, it can consist of '
             "sub-paths divided by slash symbol; each sub-path can be formed as a mix of letters, numbers and the "
             "following 3 symbols .-_",
         )
@@ -31,18 +30,17 @@ def put_parameter(request):
             "Member must have length greater than or equal to 1.",
         )
     if re.search(r"\{\{.*\}\}", value, re.DOTALL):
-        raise Refused("ValidationException", "Parameter value can't nest another parameter. Do not use \"{{}}\" in the value.")
-    limit = ADVANCED_LIMIT if request.get("Tier") in ("Advanced", "Intelligent-Tiering") else STANDARD_LIMIT
+        raise Refused("ValidationException", 'Parameter value can\'t nest another parameter. Do not use "{{}}" in the value.')
+    tier, limit = ("Standard", 4096) if request.get("Tier", "Standard") == "Standard" else ("Advanced", 8192)
     if len(value.encode()) > limit:
-        raise Refused(
-            "ValidationException",
-            f"{'Standard' if limit == STANDARD_LIMIT else 'Advanced'} tier parameters support a maximum parameter value of {limit} characters.",
-        )
+        message = f"{tier} tier parameters support a maximum parameter value of {limit} characters."
+        raise Refused("ValidationException", message)
     existing = ssm._parameters.get(name)
     if existing and request.get("Overwrite") and request.get("Type", existing["Type"]) != existing["Type"]:
         raise Refused(
             "HierarchyTypeMismatchException",
-            "Parameter Store doesn't support changing a parameter type in a hierarchy. You must create a new, unique parameter.",
+            "Parameter Store doesn't support changing a parameter type in a hierarchy. "
+            "You must create a new, unique parameter.",
         )
     return _put_parameter(request)
 

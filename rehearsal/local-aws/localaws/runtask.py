@@ -35,6 +35,9 @@ def check(request):
     if definition["status"] != "ACTIVE":
         raise Refused("ClientException", "TaskDefinition is inactive")
     iam.check_allowed("ecs:RunTask", definition["taskDefinitionArn"], **{"ecs:cluster": ecs._clusters[cluster]["clusterArn"]})
+    if request.get("tags") or request.get("propagateTags"):
+        resource = f"arn:aws:ecs:{get_region()}:{get_account_id()}:task/{cluster}/*"
+        iam.check_allowed("ecs:TagResource", resource, **{"ecs:CreateAction": "RunTask"})
     launch_type, provider = _capacity(request, definition, ecs._clusters[cluster])
     _check_network(request, definition)
     _check_overrides(request.get("overrides", {}), definition)
@@ -89,10 +92,15 @@ def _check_network(request, definition):
     network = (request.get("networkConfiguration") or {}).get("awsvpcConfiguration")
     if definition.get("networkMode") != "awsvpc":
         if network:
-            raise Refused("InvalidParameterException", "Network Configuration is not valid for the given networkMode of this task definition.")
+            raise Refused(
+                "InvalidParameterException",
+                "Network Configuration is not valid for the given networkMode of this task definition.",
+            )
         return
     if not network:
-        raise Refused("InvalidParameterException", "Network Configuration must be provided when networkMode 'awsvpc' is specified.")
+        raise Refused(
+            "InvalidParameterException", "Network Configuration must be provided when networkMode 'awsvpc' is specified."
+        )
     if not network.get("subnets"):
         raise Refused("InvalidParameterException", "subnets can not be empty.")
     ec2._ensure_defaults_initialized()
@@ -118,7 +126,9 @@ def _check_overrides(overrides, definition):
     for override in overrides.get("containerOverrides", []):
         name = override.get("name")
         if name not in known:
-            raise Refused("InvalidParameterException", f"Override for container named {name} is not a container in the TaskDefinition.")
+            raise Refused(
+                "InvalidParameterException", f"Override for container named {name} is not a container in the TaskDefinition."
+            )
         secret = {one["name"] for one in known[name].get("secrets", [])}
         if taken := [entry["name"] for entry in override.get("environment", []) if entry["name"] in secret]:
             raise Refused(

@@ -213,7 +213,9 @@ def _store(key, request, identity, operation):
 def _check_schedule(request, group):
     window = request["FlexibleTimeWindow"]
     if (window["Mode"] == "FLEXIBLE") != ("MaximumWindowInMinutes" in window):
-        raise Refused("ValidationException", "MaximumWindowInMinutes must be provided when FlexibleTimeWindow is FLEXIBLE, and only then.")
+        raise Refused(
+            "ValidationException", "MaximumWindowInMinutes must be provided when FlexibleTimeWindow is FLEXIBLE, and only then."
+        )
     try:
         expressions.check(request["ScheduleExpression"], request.get("ScheduleExpressionTimezone", "UTC"))
     except ValueError as bad:

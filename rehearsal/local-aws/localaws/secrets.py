@@ -19,8 +19,10 @@ def _value(reference, role):
     if ":secretsmanager:" in reference:
         return _from_secrets_manager(reference, role)
     name = reference.split(":parameter", 1)[1] if ":parameter/" in reference else reference
-    arn = reference if reference.startswith("arn:") else (
-        f"arn:aws:ssm:{get_region()}:{get_account_id()}:parameter/{name.lstrip('/')}"
+    arn = (
+        reference
+        if reference.startswith("arn:")
+        else (f"arn:aws:ssm:{get_region()}:{get_account_id()}:parameter/{name.lstrip('/')}")
     )
     _require(role, "ssm:GetParameters", arn, "ssm")
     value = ssm.resolve_parameter_value(reference, decrypt=True)
@@ -38,18 +40,22 @@ def _from_secrets_manager(reference, role):
     _require(role, "secretsmanager:GetSecretValue", arn, "secretsmanager")
     value = secretsmanager.resolve_secret_string(arn)
     if value is None:
-        raise SecretUnavailable(_retrieval("asm", "ResourceNotFoundException: Secrets Manager can't find the specified secret."))
+        raise SecretUnavailable(
+            _retrieval("asm", "ResourceNotFoundException: Secrets Manager can't find the specified secret.")
+        )
     return str(json.loads(value)[field]) if field else value
 
 
 def _require(role, action, resource, store):
     if not role or not iam.may(role, action, resource):
         who = role.replace(":iam:", ":sts:").replace(":role/", ":assumed-role/") + "/ecs" if role else "no execution role"
-        raise SecretUnavailable(_retrieval(
-            store,
-            f"AccessDeniedException: User: {who} is not authorized to perform: {action} on resource: {resource} "
-            f"because no identity-based policy allows the {action} action",
-        ))
+        raise SecretUnavailable(
+            _retrieval(
+                store,
+                f"AccessDeniedException: User: {who} is not authorized to perform: {action} on resource: {resource} "
+                f"because no identity-based policy allows the {action} action",
+            )
+        )
 
 
 def _retrieval(store, why):

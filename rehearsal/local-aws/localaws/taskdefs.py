@@ -87,7 +87,7 @@ def _check(wanted):
         refuse("Container list cannot be empty.")
     if fargate:
         if wanted.get("networkMode") != "awsvpc":
-            refuse("Fargate only supports network mode ‘awsvpc’.")
+            refuse("Fargate only supports network mode 'awsvpc'.")
         sizes = FARGATE_SIZES.get(int(wanted["cpu"]) if wanted.get("cpu", "").isdigit() else 0, ())
         if int(wanted["memory"]) not in sizes if wanted.get("memory", "").isdigit() else True:
             refuse("No Fargate configuration exists for given values.")

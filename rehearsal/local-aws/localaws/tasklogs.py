@@ -38,7 +38,9 @@ def open_stream(definition, task_id, execution_role):
 def _require(role, action, group, stream="*"):
     resource = f"arn:aws:logs:{get_region()}:{get_account_id()}:log-group:{group}:log-stream:{stream}"
     if not role or not iam.may(role, action, resource):
-        raise LogsUnavailable(_retried(f"AccessDeniedException: {role} is not authorized to perform: {action} on resource: {resource}"))
+        raise LogsUnavailable(
+            _retried(f"AccessDeniedException: {role} is not authorized to perform: {action} on resource: {resource}")
+        )
 
 
 def _retried(why):

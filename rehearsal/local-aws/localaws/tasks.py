@@ -4,6 +4,7 @@ A task is a record in ministack's table (so that clusters count it) plus a `_Run
 """
 
 import copy
+import logging
 import threading
 import time
 import uuid
@@ -12,6 +13,7 @@ from . import faults, runtask, secrets, tasklogs
 from .engine import ImageNotFound
 from .seam import Refused, answer, ecs, get_account_id, get_region, metadata, refusable, request_scope
 
+log = logging.getLogger("localaws.tasks")
 DEFAULT_STOP_TIMEOUT = 30
 _changed = threading.Condition()
 _settings = {}
@@ -64,7 +66,11 @@ def list_tasks(request):
     cluster = ecs._resolve_cluster_name(request.get("cluster", "default"))
     if cluster not in ecs._clusters:
         raise Refused("ClusterNotFoundException", "Cluster not found.")
-    wanted, limit, start = request.get("desiredStatus", "RUNNING"), request.get("maxResults", 100), int(request.get("nextToken") or 0)
+    wanted, limit, start = (
+        request.get("desiredStatus", "RUNNING"),
+        request.get("maxResults", 100),
+        int(request.get("nextToken") or 0),
+    )
     arns = [
         task["taskArn"]
         for task in ecs._tasks.values()
@@ -117,7 +123,9 @@ def _start(checked, request):
     arn = f"{_arn_prefix('task')}/{cluster}/{task_id}"
     overrides = copy.deepcopy(request.get("overrides", {}))
     given = {one["name"]: one for one in overrides.get("containerOverrides", [])}
-    overrides["containerOverrides"] = [given.get(one["name"], {"name": one["name"]}) for one in definition["containerDefinitions"]]
+    overrides["containerOverrides"] = [
+        given.get(one["name"], {"name": one["name"]}) for one in definition["containerDefinitions"]
+    ]
     overrides.setdefault("inferenceAcceleratorOverrides", [])
     address = f"172.31.{int(task_id[:2], 16) % 16}.{int(task_id[2:4], 16) or 1}"
     task = {
@@ -141,7 +149,7 @@ def _start(checked, request):
         "version": 1,
         "healthStatus": "UNKNOWN",
         "ephemeralStorage": overrides.get("ephemeralStorage", definition.get("ephemeralStorage", {"sizeInGiB": 20})),
-        "tags": request.get("tags", []),
+        "tags": _task_tags(request, definition),
         "attributes": [{"name": "ecs.cpu-architecture", "value": "x86_64"}],
         "attachments": _attachments(request, address),
         "containers": [_container(arn, one) for one in definition["containerDefinitions"]],
@@ -154,18 +162,30 @@ def _start(checked, request):
     return task
 
 
+def _task_tags(request, definition):
+    inherited = ecs._tags.get(definition["taskDefinitionArn"], []) if request.get("propagateTags") == "TASK_DEFINITION" else []
+    own = request.get("tags", [])
+    return own + [tag for tag in inherited if tag["key"] not in {one["key"] for one in own}]
+
+
 def _attachments(request, address):
     network = (request.get("networkConfiguration") or {}).get("awsvpcConfiguration")
     if not network:
         return []
-    interface = {"subnetId": network["subnets"][0], "networkInterfaceId": f"eni-{uuid.uuid4().hex[:17]}",
-                 "macAddress": "06:00:00:00:00:01", "privateIPv4Address": address}
-    return [{
-        "id": str(uuid.uuid4()),
-        "type": "ElasticNetworkInterface",
-        "status": "ATTACHED",
-        "details": [{"name": name, "value": value} for name, value in interface.items()],
-    }]
+    interface = {
+        "subnetId": network["subnets"][0],
+        "networkInterfaceId": f"eni-{uuid.uuid4().hex[:17]}",
+        "macAddress": "06:00:00:00:00:01",
+        "privateIPv4Address": address,
+    }
+    return [
+        {
+            "id": str(uuid.uuid4()),
+            "type": "ElasticNetworkInterface",
+            "status": "ATTACHED",
+            "details": [{"name": name, "value": value} for name, value in interface.items()],
+        }
+    ]
 
 
 def _container(task_arn, definition):
@@ -206,6 +226,10 @@ class _Run:
                     self._move("RUNNING", startedAt=time.time())
             except (_CannotStart, secrets.SecretUnavailable, tasklogs.LogsUnavailable) as cause:
                 self.stop("TaskFailedToStart", str(cause))
+                waiting = []
+            except Exception as cause:  # ours, not the task's: it must not stay PENDING for ever
+                log.exception("task %s could not be started", self._task["taskArn"])
+                self.stop("TaskFailedToStart", f"InternalError: local-aws: {cause!r}")
                 waiting = []
             for thread in waiting:
                 thread.join()
@@ -264,7 +288,9 @@ class _Run:
         except ImageNotFound as cause:
             raise _CannotStart(f"CannotPullContainerError: pull image manifest has been retried 1 time(s): {cause}") from cause
         except OSError as cause:
-            raise _CannotStart(f"CannotStartContainerError: ResourceInitializationError: failed to create new container runtime task: {cause}") from cause
+            raise _CannotStart(
+                f"CannotStartContainerError: ResourceInitializationError: failed to create new container runtime task: {cause}"
+            ) from cause
         with _changed:
             shown.update(lastStatus="RUNNING", runtimeId=container.id, imageDigest=digest)
         thread = threading.Thread(target=self._follow, args=(container, definition, shown, write), daemon=True)
@@ -284,9 +310,16 @@ class _Run:
 
     def _register_metadata(self, definition):
         token = uuid.uuid4().hex
-        task = {"Cluster": self._task["clusterArn"], "TaskARN": self._task["taskArn"], "Family": self._definition["family"],
-                "Revision": str(self._definition["revision"]), "DesiredStatus": "RUNNING", "KnownStatus": "RUNNING",
-                "AvailabilityZone": self._task["availabilityZone"], "LaunchType": self._task["launchType"]}
+        task = {
+            "Cluster": self._task["clusterArn"],
+            "TaskARN": self._task["taskArn"],
+            "Family": self._definition["family"],
+            "Revision": str(self._definition["revision"]),
+            "DesiredStatus": "RUNNING",
+            "KnownStatus": "RUNNING",
+            "AvailabilityZone": self._task["availabilityZone"],
+            "LaunchType": self._task["launchType"],
+        }
         container = {"Name": definition["name"], "Image": definition["image"], "KnownStatus": "RUNNING", "Type": "NORMAL"}
         metadata.register_container(token, self._task["taskArn"], task_payload=task, container_payload=container)
         self._tokens.append(token)

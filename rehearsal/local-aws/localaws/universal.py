@@ -7,9 +7,31 @@ from . import model
 from .seam import Refused
 
 READ_ONLY = (
-    "get", "describe", "list", "poll", "receive", "search", "scan", "query", "select", "read", "lookup", "discover",
-    "validate", "batchGet", "batchDescribe", "batchRead", "transactGet", "adminGet", "adminList", "testMigration",
-    "retrieve", "testConnection", "translateDocument", "isAuthorized", "invokeModel",
+    "get",
+    "describe",
+    "list",
+    "poll",
+    "receive",
+    "search",
+    "scan",
+    "query",
+    "select",
+    "read",
+    "lookup",
+    "discover",
+    "validate",
+    "batchGet",
+    "batchDescribe",
+    "batchRead",
+    "transactGet",
+    "adminGet",
+    "adminList",
+    "testMigration",
+    "retrieve",
+    "testConnection",
+    "translateDocument",
+    "isAuthorized",
+    "invokeModel",
 )
 
 

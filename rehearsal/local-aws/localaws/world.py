@@ -11,18 +11,41 @@ from urllib.parse import urlencode
 from .gateway import OWN
 from .seam import ACCOUNT, REGION, ec2, request_scope
 
-TRUST = json.dumps({"Version": "2012-10-17", "Statement": [
-    {"Effect": "Allow", "Principal": {"Service": "ecs-tasks.amazonaws.com"}, "Action": "sts:AssumeRole"}]})
+TRUST = json.dumps(
+    {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Principal": {"Service": "ecs-tasks.amazonaws.com"}, "Action": "sts:AssumeRole"}],
+    }
+)
 # AmazonECSTaskExecutionRolePolicy as an inline policy: no ssm, no kms, no logs:CreateLogGroup.
-EXECUTION = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": [
-    "ecr:GetAuthorizationToken", "ecr:BatchCheckLayerAvailability", "ecr:GetDownloadUrlForLayer", "ecr:BatchGetImage",
-    "logs:CreateLogStream", "logs:PutLogEvents"], "Resource": "*"}]})
+EXECUTION = json.dumps(
+    {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Action": [
+                    "ecr:GetAuthorizationToken",
+                    "ecr:BatchCheckLayerAvailability",
+                    "ecr:GetDownloadUrlForLayer",
+                    "ecr:BatchGetImage",
+                    "logs:CreateLogStream",
+                    "logs:PutLogEvents",
+                ],
+                "Resource": "*",
+            }
+        ],
+    }
+)
 TARGETS = {"ecs": "AmazonEC2ContainerServiceV20141113", "logs": "Logs_20140328"}
-DEFAULTS = {"cluster": "geuneul", "family": "geuneul", "container": "app", "sidecar": False, "environment": {}, "command": None}
+DEFAULTS = {"cluster": "geuneul", "family": "geuneul", "container": "app", "sidecar": None, "environment": {}, "command": None}
 
 
 def make(endpoint, spec):
-    """Makes the world of a spec {"image", "environment", "cluster", "family", "container", "command", "sidecar"}."""
+    """Makes the world of a spec {"image", "environment", "cluster", "family", "container", "command", "sidecar"}.
+
+    `command` is what the family's container does by itself; `sidecar` is the command of a second container, if there is one.
+    """
     if unknown := set(spec) - set(DEFAULTS) - {"image"}:
         raise ValueError(f"not part of a world: {', '.join(sorted(unknown))}")
     spec = {**DEFAULTS, **spec}
@@ -31,7 +54,13 @@ def make(endpoint, spec):
     log_group = f"/ecs/{spec['family']}"
     call.json("logs", "CreateLogGroup", {"logGroupName": log_group})
     execution, task = (_role(call, f"{spec['family']}-{kind}") for kind in ("execution", "task"))
-    call.form("iam", "PutRolePolicy", RoleName=f"{spec['family']}-execution", PolicyName="ecs-task-execution", PolicyDocument=EXECUTION)
+    call.form(
+        "iam",
+        "PutRolePolicy",
+        RoleName=f"{spec['family']}-execution",
+        PolicyName="ecs-task-execution",
+        PolicyDocument=EXECUTION,
+    )
     definition = _definition(spec, execution, task, log_group)
     registered = call.json("ecs", "RegisterTaskDefinition", definition)["taskDefinition"]
     with request_scope(ACCOUNT, REGION):
@@ -73,8 +102,14 @@ def _definition(spec, execution, task, log_group):
         "logConfiguration": logging(spec["container"]),
         **({"command": spec["command"]} if spec["command"] else {}),
     }
-    sidecar = {"name": "sidecar", "image": spec["image"], "essential": False, "command": ["--version"],
-               "memoryReservation": 64, "logConfiguration": logging("sidecar")}
+    sidecar = {
+        "name": "sidecar",
+        "image": spec["image"],
+        "essential": False,
+        "command": spec["sidecar"],
+        "memoryReservation": 64,
+        "logConfiguration": logging("sidecar"),
+    }
     return {
         "family": spec["family"],
         "requiresCompatibilities": ["FARGATE"],
@@ -86,7 +121,7 @@ def _definition(spec, execution, task, log_group):
         "runtimePlatform": {"cpuArchitecture": "X86_64", "operatingSystemFamily": "LINUX"},
         "ephemeralStorage": {"sizeInGiB": 21},
         "volumes": [{"name": "scratch"}],
-        "containerDefinitions": [main, sidecar] if spec["sidecar"] else [main],
+        "containerDefinitions": [main, sidecar] if spec["sidecar"] is not None else [main],
         "tags": [{"key": "team", "value": "places"}, {"key": "env", "value": "production"}],
     }
 

@@ -23,7 +23,7 @@ pub struct Call {
     pub request: Value,
     /// The HTTP status of the answer, once there is one.
     pub status: Option<u16>,
-    /// The error code of an answer that a fault or a denial made.
+    /// The error code of the answer, if it is an error.
     pub error: Option<String>,
 }
 

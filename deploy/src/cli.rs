@@ -1,0 +1,145 @@
+//! The command line: flags to values, values to a verb, an error to an exit code.
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::cloud::CloudError;
+use crate::commands::{self, Context};
+use crate::exit::{Exit, Stop};
+use crate::explain;
+use crate::render::Style;
+
+/// Puts a container job on a schedule, switched off, proves one run, and only then lets it be switched on.
+#[derive(Debug, Parser)]
+#[command(name = "deploy", version, max_term_width = 100, args_override_self = true)]
+pub struct Cli {
+    /// What every verb understands.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What every verb understands.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// What is wanted
+    #[arg(long, global = true, value_name = "FILE", default_value = "deploy.toml")]
+    pub config: PathBuf,
+    /// Which [job.NAME] of the file; needed only when it has several
+    #[arg(long, global = true, value_name = "NAME")]
+    pub job: Option<String>,
+    /// Which profile of ~/.aws/config, in place of AWS_PROFILE
+    #[arg(long, global = true, value_name = "NAME")]
+    pub profile: Option<String>,
+    /// Another AWS, such as a local one; AWS_ENDPOINT_URL does the same
+    #[arg(long, global = true, value_name = "URL")]
+    pub endpoint_url: Option<String>,
+    /// Colour in the output; NO_COLOR is respected
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
+    pub color: Color,
+}
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl Color {
+    /// The style for stdout: what was asked for, else colour on a terminal unless NO_COLOR is set.
+    pub fn style(self) -> Style {
+        let asked = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let color = match self {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => asked && std::io::stdout().is_terminal(),
+        };
+        Style { color }
+    }
+}
+
+/// The verbs, one file each under `commands/`.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Show what would change, and why; touches nothing
+    Plan(commands::plan::PlanArgs),
+    /// Make it so; never switches the schedule on
+    Apply(commands::apply::ApplyArgs),
+    /// Run the job once with the schedule's own input, and keep the receipt if it proves itself
+    TriggerNow(commands::trigger_now::TriggerNowArgs),
+    /// Switch the schedule on; refuses unless a run is proven and nothing has moved since
+    Enable(commands::enable::EnableArgs),
+    /// Switch the schedule off
+    Disable(commands::disable::DisableArgs),
+    /// What is there, whether it is on, and what the last runs said
+    Status(commands::status::StatusArgs),
+}
+
+/// Runs one command line to its end.
+pub fn main(arguments: impl Iterator<Item = OsString>) -> Exit {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            // clap's own code for a usage error is 2, which here means "changes pending".
+            return if error.use_stderr() { Exit::Usage } else { Exit::Done };
+        }
+    };
+    log_to_stderr();
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return report(&anyhow::Error::new(error).context("cannot start the async runtime")),
+    };
+    runtime.block_on(dispatch(cli)).unwrap_or_else(|error| report(&error))
+}
+
+async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
+    let context = Context::new(&cli.global).await?;
+    match cli.verb {
+        Verb::Plan(args) => commands::plan::run(&context, args).await,
+        Verb::Apply(args) => commands::apply::run(&context, args).await,
+        Verb::TriggerNow(args) => commands::trigger_now::run(&context, args).await,
+        Verb::Enable(args) => commands::enable::run(&context, args).await,
+        Verb::Disable(args) => commands::disable::run(&context, args).await,
+        Verb::Status(args) => commands::status::run(&context, args).await,
+    }
+}
+
+/// Prints an error with its causes, and its way out.
+fn report(error: &anyhow::Error) -> Exit {
+    eprintln!("error: {error:#}");
+    let (exit, hint) = match (error.downcast_ref::<Stop>(), error.downcast_ref::<CloudError>()) {
+        (Some(stop), _) => (stop.exit, stop.hint.clone()),
+        (None, Some(error)) => (Exit::Failed, explain::hint(error)),
+        (None, None) => (Exit::Failed, String::new()),
+    };
+    for line in hint.lines() {
+        eprintln!("hint: {line}");
+    }
+    exit
+}
+
+/// `RUST_LOG` only: the SDK's own logs hold request bodies at trace level, so that everything of AWS stays at warn.
+fn log_to_stderr() {
+    use tracing_subscriber::EnvFilter;
+    let wanted = std::env::var("RUST_LOG").unwrap_or_else(|_| "warn".to_owned());
+    let mut filter = EnvFilter::try_new(&wanted).unwrap_or_else(|_| EnvFilter::new("warn"));
+    for crate_name in
+        ["aws_config", "aws_runtime", "aws_sigv4", "aws_smithy_runtime", "aws_smithy_http_client", "hyper"]
+    {
+        if let Ok(directive) = format!("{crate_name}=warn").parse() {
+            filter = filter.add_directive(directive);
+        }
+    }
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+}

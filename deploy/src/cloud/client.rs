@@ -1,0 +1,74 @@
+//! The clients, built once: profiles and regions as the SDK finds them, TLS with ring.
+
+use std::time::Duration;
+
+use aws_config::environment::EnvironmentVariableRegionProvider;
+use aws_config::meta::region::RegionProviderChain;
+use aws_config::profile::ProfileFileRegionProvider;
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long one try of one call may take.
+const ATTEMPT: Duration = Duration::from_secs(30);
+
+/// The real AWS.
+#[derive(Debug, Clone)]
+pub struct Aws {
+    pub(super) ecs: aws_sdk_ecs::Client,
+    pub(super) iam: aws_sdk_iam::Client,
+    pub(super) logs: aws_sdk_cloudwatchlogs::Client,
+    pub(super) scheduler: aws_sdk_scheduler::Client,
+    pub(super) ssm: aws_sdk_ssm::Client,
+    pub(super) sts: aws_sdk_sts::Client,
+    /// The region that this machine is set to, if it is, else the one that the clients speak to.
+    pub(super) region: String,
+}
+
+impl Aws {
+    /// Builds the clients for one region; asks AWS nothing yet.
+    pub async fn connect(region: &str, profile: Option<&str>, endpoint_url: Option<&str>) -> anyhow::Result<Aws> {
+        let http =
+            aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
+        let timeouts = TimeoutConfig::builder().connect_timeout(CONNECT).operation_attempt_timeout(ATTEMPT).build();
+        let mut loader = aws_config::defaults(BehaviorVersion::latest())
+            .region(Region::new(region.to_owned()))
+            .timeout_config(timeouts)
+            .http_client(http);
+        if let Some(profile) = profile {
+            loader = loader.profile_name(profile);
+        }
+        if let Some(url) = endpoint_url {
+            loader = loader.endpoint_url(url);
+        }
+        let config = loader.load().await;
+        let set = set_region(profile).await.unwrap_or_else(|| region.to_owned());
+        Ok(Aws::new(&config, set))
+    }
+
+    /// Clients of a configuration that was loaded elsewhere. `set_region` is the region that this machine is set to.
+    pub fn new(config: &SdkConfig, set_region: String) -> Aws {
+        Aws {
+            ecs: aws_sdk_ecs::Client::new(config),
+            iam: aws_sdk_iam::Client::new(config),
+            logs: aws_sdk_cloudwatchlogs::Client::new(config),
+            scheduler: aws_sdk_scheduler::Client::new(config),
+            ssm: aws_sdk_ssm::Client::new(config),
+            sts: aws_sdk_sts::Client::new(config),
+            region: set_region,
+        }
+    }
+}
+
+/// The region that the environment or the profile names. The SDK's own chain would also ask the machine, which takes seconds where
+/// there is no metadata service.
+async fn set_region(profile: Option<&str>) -> Option<String> {
+    let mut from_profile = ProfileFileRegionProvider::builder();
+    if let Some(profile) = profile {
+        from_profile = from_profile.profile_name(profile);
+    }
+    let chain = RegionProviderChain::first_try(EnvironmentVariableRegionProvider::new()).or_else(from_profile.build());
+    chain.region().await.map(|region| region.to_string())
+}

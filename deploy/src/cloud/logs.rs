@@ -1,0 +1,49 @@
+//! The container's log.
+
+use super::{Aws, CloudError, ErrorKind};
+use crate::model::log::{LogLine, LogStream};
+
+impl Aws {
+    /// The next lines of a stream, from its beginning when there is no token, and the token for those after them. `None` when the
+    /// stream does not exist (yet: a container that has just started has none).
+    pub async fn log_lines(
+        &self,
+        stream: &LogStream,
+        token: Option<&str>,
+    ) -> Result<Option<(Vec<LogLine>, Option<String>)>, CloudError> {
+        let LogStream { group, name } = stream;
+        let request = self.logs.get_log_events().log_group_name(group).log_stream_name(name).start_from_head(true);
+        match request.set_next_token(token.map(str::to_owned)).send().await {
+            Ok(answer) => {
+                Ok(Some((answer.events().iter().map(line).collect(), answer.next_forward_token().map(str::to_owned))))
+            }
+            Err(error) => match CloudError::new("logs:GetLogEvents", format!("{group}/{name}"), &error) {
+                error if error.kind == ErrorKind::NotFound => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+
+    /// The last lines of a stream, oldest first.
+    pub async fn last_log_lines(&self, stream: &LogStream, limit: i32) -> Result<Vec<LogLine>, CloudError> {
+        let LogStream { group, name } = stream;
+        let request = self.logs.get_log_events().log_group_name(group).log_stream_name(name).start_from_head(false);
+        let answer = request.limit(limit).send().await;
+        let answer = answer.map_err(|error| CloudError::new("logs:GetLogEvents", format!("{group}/{name}"), &error))?;
+        Ok(answer.events().iter().map(line).collect())
+    }
+
+    /// The streams of a group that were written to last, newest first; one page of them.
+    pub async fn newest_streams(&self, group: &str) -> Result<Vec<LogStream>, CloudError> {
+        let request = self.logs.describe_log_streams().log_group_name(group);
+        let request =
+            request.order_by(aws_sdk_cloudwatchlogs::types::OrderBy::LastEventTime).descending(true).limit(50);
+        let answer = request.send().await.map_err(|error| CloudError::new("logs:DescribeLogStreams", group, &error))?;
+        let names = answer.log_streams().iter().filter_map(|stream| stream.log_stream_name());
+        Ok(names.map(|name| LogStream { group: group.to_owned(), name: name.to_owned() }).collect())
+    }
+}
+
+fn line(event: &aws_sdk_cloudwatchlogs::types::OutputLogEvent) -> LogLine {
+    LogLine { at_ms: event.timestamp().unwrap_or_default(), text: event.message().unwrap_or_default().to_owned() }
+}

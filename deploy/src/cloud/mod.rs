@@ -1,0 +1,117 @@
+//! AWS, seen through this program's own words: a trait an area, the real implementation for [`Aws`] beside it.
+//!
+//! Architecture invariant: only files of this folder import `aws_sdk_*`. What leaves it is a value of [`crate::model`] or a
+//! [`CloudError`].
+
+mod client;
+mod error;
+mod identity;
+mod log_groups;
+mod logs;
+mod parameters;
+mod raw;
+mod receipts;
+mod roles;
+mod schedules;
+mod task_definitions;
+mod tasks;
+
+use std::future::Future;
+
+pub use client::Aws;
+pub use error::{CloudError, ErrorKind};
+pub use receipts::ReceiptWriteError;
+use serde_json::{Map, Value};
+
+use crate::model::{Group, Identity, Parameter, PolicyDocument, Role, Schedule, Seen, Tags, TaskDefinition};
+use crate::secret::SecretValue;
+
+/// The answer to one call.
+pub type Answer<T> = Result<T, CloudError>;
+
+/// Who is asking.
+pub trait Whoami {
+    /// `sts:GetCallerIdentity`.
+    fn identity(&self) -> impl Future<Output = Answer<Identity>>;
+}
+
+/// The secrets' parameters.
+pub trait Parameters {
+    /// The parameter without its value, with its tags.
+    fn parameter(&self, name: &str) -> impl Future<Output = Answer<Parameter>>;
+    /// Writes a new SecureString with its tags; an existing one is a conflict. Answers its version.
+    fn create_parameter(&self, name: &str, value: &SecretValue, tags: &Tags) -> impl Future<Output = Answer<i64>>;
+    /// Writes a new version of an existing SecureString. AWS refuses tags here. Answers its version.
+    fn overwrite_parameter(&self, name: &str, value: &SecretValue) -> impl Future<Output = Answer<i64>>;
+    /// Adds tags to an existing parameter.
+    fn tag_parameter(&self, name: &str, tags: &Tags) -> impl Future<Output = Answer<()>>;
+}
+
+/// Task definitions.
+pub trait TaskDefinitions {
+    /// A revision by its ARN, or a family's newest active one.
+    fn task_definition(&self, reference: &str) -> impl Future<Output = Answer<TaskDefinition>>;
+    /// Registers a revision of exactly these members and tags.
+    fn register(&self, members: &Map<String, Value>, tags: &Tags) -> impl Future<Output = Answer<TaskDefinition>>;
+}
+
+/// Roles and their inline policies.
+pub trait Roles {
+    /// A role by its name.
+    fn role(&self, name: &str) -> impl Future<Output = Answer<Role>>;
+    /// An inline policy of a role.
+    fn role_policy(&self, role: &str, policy: &str) -> impl Future<Output = Answer<PolicyDocument>>;
+    /// Creates a role.
+    fn create_role(&self, name: &str, trust: &PolicyDocument, tags: &Tags) -> impl Future<Output = Answer<()>>;
+    /// Replaces who may assume a role.
+    fn update_trust(&self, role: &str, trust: &PolicyDocument) -> impl Future<Output = Answer<()>>;
+    /// Adds tags to a role.
+    fn tag_role(&self, role: &str, tags: &Tags) -> impl Future<Output = Answer<()>>;
+    /// Writes an inline policy of a role.
+    fn put_role_policy(&self, role: &str, policy: &str, document: &PolicyDocument) -> impl Future<Output = Answer<()>>;
+}
+
+/// Schedules and their groups.
+pub trait Schedules {
+    /// A group with its tags, which are read by its ARN.
+    fn group(&self, name: &str, arn: &str) -> impl Future<Output = Answer<Group>>;
+    /// Creates a group.
+    fn create_group(&self, name: &str, tags: &Tags) -> impl Future<Output = Answer<()>>;
+    /// Adds tags to a group, by its ARN.
+    fn tag_group(&self, arn: &str, tags: &Tags) -> impl Future<Output = Answer<()>>;
+    /// A schedule, whole.
+    fn schedule(&self, group: &str, name: &str) -> impl Future<Output = Answer<Schedule>>;
+    /// Creates a schedule.
+    fn create_schedule(&self, schedule: &Schedule) -> impl Future<Output = Answer<()>>;
+    /// Replaces a schedule by this one, whole.
+    fn update_schedule(&self, schedule: &Schedule) -> impl Future<Output = Answer<()>>;
+    /// Deletes a schedule.
+    fn delete_schedule(&self, group: &str, name: &str) -> impl Future<Output = Answer<()>>;
+}
+
+/// Where containers write to.
+pub trait LogGroups {
+    /// The log group of that name; answers its name.
+    fn log_group(&self, name: &str) -> impl Future<Output = Answer<String>>;
+}
+
+/// Receipts of proven runs.
+pub trait Receipts {
+    /// The text of a job's receipt, by the parameter's name; see [`crate::receipt::Owner::parameter`].
+    fn receipt(&self, name: &str) -> impl Future<Output = Answer<String>>;
+}
+
+/// What `plan` and `apply` need.
+pub trait Cloud: Whoami + Parameters + TaskDefinitions + Roles + Schedules + LogGroups + Receipts {}
+
+impl<T: Whoami + Parameters + TaskDefinitions + Roles + Schedules + LogGroups + Receipts> Cloud for T {}
+
+/// Turns "not there" and "not allowed to look" into answers; what else went wrong stays an error.
+pub fn seen<T>(answer: Answer<T>) -> Answer<Seen<T>> {
+    match answer {
+        Ok(thing) => Ok(Seen::Present(thing)),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(Seen::Absent),
+        Err(error) if error.kind == ErrorKind::Denied => Ok(Seen::Hidden { why: error.why_hidden() }),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,86 @@
+//! The Parameter Store, without ever reading a value.
+
+use aws_sdk_ssm::types::{ParameterStringFilter, ParameterTier, ParameterType as Kind, ResourceTypeForTagging, Tag};
+
+use super::{Answer, Aws, CloudError, ErrorKind, Parameters};
+use crate::model::{Parameter, ParameterType, Tags};
+use crate::secret::SecretValue;
+
+impl Parameters for Aws {
+    async fn parameter(&self, name: &str) -> Answer<Parameter> {
+        let (described, tags) = tokio::join!(self.describe_parameter(name), self.parameter_tags(name));
+        let mut parameter = described?;
+        parameter.tags = match tags {
+            Ok(tags) => Some(tags),
+            Err(error) if error.kind == ErrorKind::Denied => None,
+            Err(error) => return Err(error),
+        };
+        Ok(parameter)
+    }
+
+    async fn create_parameter(&self, name: &str, value: &SecretValue, tags: &Tags) -> Answer<i64> {
+        let put = self.put(name, value).set_tags(Some(to_sdk(tags)));
+        let answer = put.send().await.map_err(|e| CloudError::new("ssm:PutParameter", name, &e))?;
+        Ok(answer.version)
+    }
+
+    async fn overwrite_parameter(&self, name: &str, value: &SecretValue) -> Answer<i64> {
+        let put = self.put(name, value).overwrite(true);
+        let answer = put.send().await.map_err(|e| CloudError::new("ssm:PutParameter", name, &e))?;
+        Ok(answer.version)
+    }
+
+    async fn tag_parameter(&self, name: &str, tags: &Tags) -> Answer<()> {
+        let call = self.ssm.add_tags_to_resource().resource_type(ResourceTypeForTagging::Parameter).resource_id(name);
+        let answer = call.set_tags(Some(to_sdk(tags))).send().await;
+        answer.map(drop).map_err(|e| CloudError::new("ssm:AddTagsToResource", name, &e))
+    }
+}
+
+impl Aws {
+    /// DescribeParameters shows type and version, and needs no right to decrypt. A page may be empty and not the last.
+    async fn describe_parameter(&self, name: &str) -> Answer<Parameter> {
+        const ACTION: &str = "ssm:DescribeParameters";
+        let filter = ParameterStringFilter::builder().key("Name").option("Equals").values(name).build();
+        let filter = filter.map_err(|e| CloudError::local(ACTION, name, e.to_string()))?;
+        let mut token = None;
+        loop {
+            let call = self.ssm.describe_parameters().parameter_filters(filter.clone()).set_next_token(token);
+            let page = call.send().await.map_err(|e| CloudError::new(ACTION, name, &e))?;
+            let found = page.parameters.unwrap_or_default().into_iter().find(|p| p.name.as_deref() == Some(name));
+            if let Some(found) = found {
+                let kind = match found.r#type {
+                    Some(Kind::SecureString) => ParameterType::SecureString,
+                    Some(other) => ParameterType::Other(other.as_str().to_owned()),
+                    None => ParameterType::Other("unknown".to_owned()),
+                };
+                return Ok(Parameter { name: name.to_owned(), kind, version: found.version, tags: None });
+            }
+            token = page.next_token.filter(|token| !token.is_empty());
+            if token.is_none() {
+                return Err(CloudError::not_found(ACTION, name));
+            }
+        }
+    }
+
+    async fn parameter_tags(&self, name: &str) -> Answer<Tags> {
+        let call = self.ssm.list_tags_for_resource().resource_type(ResourceTypeForTagging::Parameter).resource_id(name);
+        let answer = call.send().await.map_err(|e| CloudError::new("ssm:ListTagsForResource", name, &e))?;
+        Ok(answer.tag_list.unwrap_or_default().into_iter().map(|tag| (tag.key, tag.value)).collect())
+    }
+
+    fn put(
+        &self,
+        name: &str,
+        value: &SecretValue,
+    ) -> aws_sdk_ssm::operation::put_parameter::builders::PutParameterFluentBuilder {
+        let call = self.ssm.put_parameter().name(name).value(value.for_put_parameter());
+        // 4 KB fit the standard tier; the account's default could be the one that costs money.
+        call.r#type(Kind::SecureString).tier(ParameterTier::Standard)
+    }
+}
+
+fn to_sdk(tags: &Tags) -> Vec<Tag> {
+    let tag = |(key, value): (&String, &String)| Tag::builder().key(key).value(value).build().ok();
+    tags.iter().filter_map(tag).collect()
+}

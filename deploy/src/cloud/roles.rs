@@ -1,0 +1,53 @@
+//! Roles and their inline policies.
+
+use aws_sdk_iam::types::Tag;
+
+use super::{Answer, Aws, CloudError, Roles};
+use crate::model::{PolicyDocument, Role, Tags};
+
+impl Roles for Aws {
+    async fn role(&self, name: &str) -> Answer<Role> {
+        let answer = self.iam.get_role().role_name(name).send().await;
+        let answer = answer.map_err(|e| CloudError::new("iam:GetRole", name, &e))?;
+        let role = answer.role.ok_or_else(|| CloudError::local("iam:GetRole", name, "the answer holds no role"))?;
+        Ok(Role {
+            arn: role.arn,
+            trust: PolicyDocument(role.assume_role_policy_document.unwrap_or_default()),
+            tags: role.tags.unwrap_or_default().into_iter().map(|tag| (tag.key, tag.value)).collect(),
+        })
+    }
+
+    async fn role_policy(&self, role: &str, policy: &str) -> Answer<PolicyDocument> {
+        let answer = self.iam.get_role_policy().role_name(role).policy_name(policy).send().await;
+        let answer = answer.map_err(|e| CloudError::new("iam:GetRolePolicy", format!("{role}/{policy}"), &e))?;
+        Ok(PolicyDocument(answer.policy_document))
+    }
+
+    async fn create_role(&self, name: &str, trust: &PolicyDocument, tags: &Tags) -> Answer<()> {
+        let call = self.iam.create_role().role_name(name).assume_role_policy_document(&trust.0);
+        let call = call.description("Lets EventBridge Scheduler start the job; kept by deploy");
+        let answer = call.set_tags(Some(to_sdk(tags))).send().await;
+        answer.map(drop).map_err(|e| CloudError::new("iam:CreateRole", name, &e))
+    }
+
+    async fn update_trust(&self, role: &str, trust: &PolicyDocument) -> Answer<()> {
+        let call = self.iam.update_assume_role_policy().role_name(role).policy_document(&trust.0);
+        call.send().await.map(drop).map_err(|e| CloudError::new("iam:UpdateAssumeRolePolicy", role, &e))
+    }
+
+    async fn tag_role(&self, role: &str, tags: &Tags) -> Answer<()> {
+        let call = self.iam.tag_role().role_name(role).set_tags(Some(to_sdk(tags)));
+        call.send().await.map(drop).map_err(|e| CloudError::new("iam:TagRole", role, &e))
+    }
+
+    async fn put_role_policy(&self, role: &str, policy: &str, document: &PolicyDocument) -> Answer<()> {
+        let call = self.iam.put_role_policy().role_name(role).policy_name(policy).policy_document(&document.0);
+        let answer = call.send().await;
+        answer.map(drop).map_err(|e| CloudError::new("iam:PutRolePolicy", format!("{role}/{policy}"), &e))
+    }
+}
+
+fn to_sdk(tags: &Tags) -> Vec<Tag> {
+    let tag = |(key, value): (&String, &String)| Tag::builder().key(key).value(value).build().ok();
+    tags.iter().filter_map(tag).collect()
+}

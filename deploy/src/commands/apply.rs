@@ -1,0 +1,128 @@
+//! `deploy apply`: makes it so, and never switches on.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use anyhow::Context as _;
+use clap::Args;
+
+use super::Context;
+use super::look::Look;
+use super::plan::WishArgs;
+use crate::apply::{self, Failure, Patience};
+use crate::exit::{Exit, Stop};
+use crate::explain;
+use crate::plan::{Plan, Step, Wish};
+use crate::render;
+use crate::secret::{SecretValue, Values};
+
+/// The flags of `deploy apply`.
+#[derive(Debug, Args)]
+pub struct ApplyArgs {
+    /// What is asked for.
+    #[command(flatten)]
+    pub wish: WishArgs,
+    /// Do not ask; needed where there is no terminal
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// Carries the verb out.
+pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
+    let wish: Wish = args.wish.into();
+    let Look { desired, live, plan } = Look::at(context, wish).await?;
+    print!("{}", render::plan(&plan, context.style));
+    for note in render::notes(&plan, &live) {
+        println!("note: {note}");
+    }
+    if !plan.refusals.is_empty() {
+        for refusal in &plan.refusals {
+            eprintln!("refused: {}", refusal.what);
+            eprintln!("hint: {}", refusal.hint);
+        }
+        eprintln!("nothing was changed");
+        return Ok(Exit::Refused);
+    }
+    if plan.steps().next().is_none() {
+        println!("nothing to do");
+        say_next(context, &plan, &live, wish);
+        return Ok(Exit::Done);
+    }
+    confirm(context, args.yes)?;
+    let values = read_values(&plan)?;
+    let mut say = |line: &str| eprintln!("{line}");
+    if let Err(failure) = apply::apply(&context.aws, &plan, &values, Patience::IAM, &mut say).await {
+        return Ok(report(&failure, context));
+    }
+    let after = apply::settle(&context.aws, &desired, wish, Patience::READ_BACK).await.context("reading back")?;
+    if !after.is_empty() {
+        print!("{}", render::plan(&after, context.style));
+        let what = "everything was written, and AWS does not show all of it";
+        return Err(Stop::failed(what, format!("look again with `{} plan`", context.program)).into());
+    }
+    let steps = match plan.steps().count() {
+        1 => "1 step".to_owned(),
+        n => format!("{n} steps"),
+    };
+    println!("applied {steps} and read everything back");
+    say_next(context, &after, &live, wish);
+    Ok(Exit::Done)
+}
+
+fn say_next(context: &Context, plan: &Plan, live: &crate::model::Live, wish: Wish) {
+    if let Some(next) = render::next(plan, live, wish, &context.program) {
+        println!("next: {next}");
+    }
+}
+
+fn confirm(context: &Context, yes: bool) -> anyhow::Result<()> {
+    if yes {
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() {
+        let hint = format!("say --yes where there is no terminal; see `{} plan` first", context.program);
+        return Err(Stop::refused("nobody is here to confirm this; nothing was changed", hint).into());
+    }
+    eprint!("\napply this? [y/N] ");
+    std::io::stderr().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    match answer.trim() {
+        "y" | "yes" => Ok(()),
+        _ => Err(Stop::refused("not confirmed; nothing was changed", "").into()),
+    }
+}
+
+/// Reads every value before anything is written, so that a missing one changes nothing.
+fn read_values(plan: &Plan) -> anyhow::Result<Values> {
+    let mut values = Values::new();
+    for step in plan.steps() {
+        let (Step::CreateParameter { env, from, .. } | Step::OverwriteParameter { env, from, .. }) = step else {
+            continue;
+        };
+        let (value, stripped) = SecretValue::read(from, env).map_err(|error| {
+            let what = format!("the value of secret {env} cannot be used: {error}; nothing was changed");
+            Stop::refused(what, format!("{from} must give its value"))
+        })?;
+        if stripped {
+            eprintln!("note: one line break at the end of {from} is no part of the secret and was left out");
+        }
+        values.insert(env.clone(), value);
+    }
+    Ok(values)
+}
+
+fn report(failure: &Failure, context: &Context) -> Exit {
+    let Failure { done, failed, rest, error } = failure;
+    eprintln!("error: {failed}: {error}");
+    eprintln!("hint: {}", explain::hint(error));
+    eprintln!("done: {}", if done.is_empty() { "nothing" } else { "the steps above" });
+    eprintln!("failed: {failed}");
+    for step in rest {
+        eprintln!("not attempted: {step}");
+    }
+    eprintln!(
+        "hint: run the same command again when the cause is gone; it goes on from here ({} plan shows it)",
+        context.program
+    );
+    Exit::Failed
+}

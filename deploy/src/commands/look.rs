@@ -1,0 +1,109 @@
+//! What every verb but `disable` looks at before anything else: the world, and what `plan` says of it.
+
+use jiff::Timestamp;
+
+use super::Context;
+use crate::desired::Desired;
+use crate::exit::Stop;
+use crate::model::log::LogStream;
+use crate::model::run_task::RunTask;
+use crate::model::task::Task;
+use crate::model::{Live, Schedule, Seen};
+use crate::normalise::Normalisers;
+use crate::observe::observe;
+use crate::plan::{Plan, Sign, Wish, plan};
+
+/// The world, and what `plan` says of it.
+pub struct Look {
+    /// What is wanted.
+    pub desired: Desired,
+    /// What is there.
+    pub live: Live,
+    /// What would change.
+    pub plan: Plan,
+}
+
+impl Look {
+    /// Looks. The wrong account or region is refused before anything else is believed.
+    pub async fn at(context: &Context, wish: Wish) -> anyhow::Result<Look> {
+        let desired = context.desired();
+        let live = observe(&context.aws, &desired).await?;
+        let plan = plan(&desired, &live, wish, Normalisers::default());
+        Ok(Look { desired, live, plan })
+    }
+
+    /// The schedule; without one there is nothing to run or to switch on.
+    pub fn schedule(&self, context: &Context) -> Result<&Schedule, Stop> {
+        let (job, group) = (&self.desired.job.name, &self.desired.timing().group);
+        match &self.live.schedule {
+            Seen::Present(schedule) => Ok(schedule),
+            Seen::Absent => Err(Stop::refused(
+                format!("there is no schedule {group}/{job}"),
+                format!("make it, switched off: {} apply --disabled", context.program),
+            )),
+            Seen::Hidden { why } => Err(Stop::refused(
+                format!("schedule {group}/{job} could not be looked at: {why}"),
+                format!("allow that to the caller, {}", self.live.identity.arn),
+            )),
+        }
+    }
+
+    /// What the schedule sends when it fires: read from the live Input, not from the configuration.
+    pub fn scheduled_run(&self, context: &Context) -> Result<RunTask, Stop> {
+        let input = self.schedule(context)?.input().unwrap_or_default();
+        RunTask::from_scheduler_input(input).map_err(|error| {
+            let hint = format!("write it anew: {} apply --disabled", context.program);
+            Stop::refused(format!("the schedule would not run this job: {error}"), hint)
+        })
+    }
+
+    /// A proof is worth nothing while something is about to change.
+    pub fn refuse_unless_settled(&self, context: &Context, verb: &str) -> Result<(), Stop> {
+        let unsettled = self.unsettled();
+        if unsettled.is_empty() {
+            return Ok(());
+        }
+        let what = format!("{verb} needs an empty plan, and it is not: {}", unsettled.join("; "));
+        let hint = if self.plan.refusals.is_empty() {
+            format!("look, then make it so: {0} plan, {0} apply --disabled", context.program)
+        } else {
+            format!("see what stands in the way: {} plan", context.program)
+        };
+        Err(Stop::refused(what, hint))
+    }
+
+    /// What differs, was not seen, or stands in the way; in a few words each.
+    pub fn unsettled(&self) -> Vec<String> {
+        let moving = self.plan.items.iter().filter(|item| item.sign != Sign::Same && item.thing.is_changed_by_us());
+        let mut words: Vec<_> =
+            moving.map(|item| format!("{} {} ({})", item.thing.as_str(), item.name, item.why)).collect();
+        if words.is_empty() {
+            words.extend(self.plan.refusals.iter().map(|refusal| refusal.what.clone()));
+        }
+        words
+    }
+
+    /// The log stream of the job's container in a task, when it writes to CloudWatch.
+    pub fn stream(&self, task: &Task) -> Option<LogStream> {
+        let (group, prefix) = self.stream_prefix()?;
+        Some(LogStream { name: format!("{prefix}{}", task.id()), group })
+    }
+
+    /// The image of the job's container, when it is not pinned by its digest.
+    pub fn unpinned_image(&self) -> Option<&str> {
+        let container = self.live.task_definition.present()?.container(&self.desired.job.container)?;
+        container.get("image")?.as_str().filter(|image| !image.contains("@sha256:"))
+    }
+
+    /// The log group of the job's container, and how the names of its streams begin.
+    pub fn stream_prefix(&self) -> Option<(String, String)> {
+        let container = &self.desired.job.container;
+        let (group, prefix) = self.live.task_definition.present()?.awslogs(container)?;
+        Some((group.to_owned(), format!("{}/{container}/", prefix?)))
+    }
+}
+
+/// A moment for a person: `2026-11-29 03:00 UTC`.
+pub fn minute(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M UTC").to_string()
+}

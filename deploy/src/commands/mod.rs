@@ -1,0 +1,60 @@
+//! The verbs, one file each. A verb is a story of a few lines: observe, plan, guard, apply, report.
+
+pub mod apply;
+pub mod disable;
+pub mod enable;
+pub mod look;
+pub mod plan;
+pub mod status;
+pub mod trigger_now;
+
+use anyhow::Context as _;
+
+use crate::cli::Global;
+use crate::cloud::Aws;
+use crate::config::{Config, Job};
+use crate::desired::Desired;
+use crate::render::Style;
+
+/// What every verb starts from: the file, the job of it, and AWS.
+pub struct Context {
+    /// The whole file.
+    pub config: Config,
+    /// The job at hand.
+    pub job: Job,
+    /// The real cloud.
+    pub aws: Aws,
+    /// How to print on stdout.
+    pub style: Style,
+    /// How a person writes this command again: `deploy`, plus the global flags that were given.
+    pub program: String,
+}
+
+impl Context {
+    /// Reads the configuration and builds the clients; asks AWS nothing.
+    pub async fn new(global: &Global) -> anyhow::Result<Context> {
+        let text = std::fs::read_to_string(&global.config)
+            .with_context(|| format!("cannot read {}", global.config.display()))?;
+        let config = Config::parse(&text, &global.config)?;
+        let job = config.job(global.job.as_deref())?.clone();
+        let aws = Aws::connect(&config.region, global.profile.as_deref(), global.endpoint_url.as_deref()).await?;
+        Ok(Context { config, job, aws, style: global.color.style(), program: program(global) })
+    }
+}
+
+impl Context {
+    /// What the job wants.
+    pub fn desired(&self) -> Desired {
+        Desired::new(&self.config, &self.job)
+    }
+}
+
+fn program(global: &Global) -> String {
+    let mut words = vec!["deploy".to_owned()];
+    if global.config != std::path::Path::new("deploy.toml") {
+        words.push(format!("--config {}", global.config.display()));
+    }
+    let named = [("job", &global.job), ("profile", &global.profile), ("endpoint-url", &global.endpoint_url)];
+    words.extend(named.into_iter().filter_map(|(flag, value)| Some(format!("--{flag} {}", value.as_ref()?))));
+    words.join(" ")
+}

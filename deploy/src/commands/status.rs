@@ -1,0 +1,173 @@
+//! `deploy status`: is it on, when does it fire, does the gate stand open, what did the last runs say?
+
+use std::time::Duration;
+
+use clap::Args;
+use geuneul::{Outcome, RunReport};
+use jiff::Timestamp;
+
+use super::Context;
+use super::look::{Look, minute};
+use crate::exit::Exit;
+use crate::fingerprint::Fingerprint;
+use crate::model::{Seen, State};
+use crate::plan::Wish;
+use crate::receipt::Receipt;
+use crate::run::ending::humantime;
+use crate::run::history::{proof_of_the_scheduled_path, recent_runs};
+use crate::{fire_times, gate};
+
+/// The flags of `deploy status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {}
+
+/// One line of the screen, and what it means for the exit code.
+struct Line {
+    label: &'static str,
+    text: String,
+    /// What a person has to do, if anything.
+    person: Option<String>,
+}
+
+impl Line {
+    fn well(label: &'static str, text: impl Into<String>) -> Line {
+        Line { label, text: text.into(), person: None }
+    }
+
+    fn person(label: &'static str, text: impl Into<String>, person: impl Into<String>) -> Line {
+        Line { label, text: text.into(), person: Some(person.into()) }
+    }
+}
+
+/// Carries the verb out.
+pub async fn run(context: &Context, _args: StatusArgs) -> anyhow::Result<Exit> {
+    let look = Look::at(context, Wish::default()).await?;
+    let mut lines = vec![schedule(context, &look), fires(&look), settings(context, &look), gate_line(context, &look)];
+    lines.extend(receipt(&look));
+    lines.extend(runs(context, &look).await);
+
+    println!("{} in {}\n", look.desired.job.name, look.plan.place);
+    for Line { label, text, .. } in &lines {
+        println!("  {label:<10}{text}");
+    }
+    let people: Vec<_> = lines.iter().filter_map(|line| line.person.as_ref()).collect();
+    if !people.is_empty() {
+        println!();
+    }
+    for person in &people {
+        println!("needs a person: {person}");
+    }
+    Ok(if people.is_empty() { Exit::Done } else { Exit::NeedsPerson })
+}
+
+fn schedule(context: &Context, look: &Look) -> Line {
+    let timing = look.desired.timing();
+    match &look.live.schedule {
+        Seen::Absent => Line::person("schedule", "absent", format!("make it: {} apply --disabled", context.program)),
+        Seen::Hidden { why } => Line::person("schedule", format!("not seen: {why}"), "allow the caller to look"),
+        Seen::Present(schedule) => {
+            let expression = schedule.text("ScheduleExpression").unwrap_or(&timing.expression);
+            let zone = schedule.text("ScheduleExpressionTimezone").unwrap_or("UTC");
+            Line::well("schedule", format!("{}, {expression} {zone}", schedule.state()))
+        }
+    }
+}
+
+/// Of the live schedule: a fire time that somebody else has set is the one that counts.
+fn fires(look: &Look) -> Line {
+    let Some(schedule) = look.live.schedule.present() else { return Line::well("fires", "never") };
+    let expression = schedule.text("ScheduleExpression").unwrap_or_default();
+    let zone = schedule.text("ScheduleExpressionTimezone").unwrap_or("UTC");
+    let next = fire_times::next(expression, zone, Timestamp::now(), 1);
+    match (schedule.state(), next) {
+        (_, Err(error)) => Line::well("fires", error.to_string()),
+        (State::Enabled, Ok(moments)) => match moments.first() {
+            Some(moment) => Line::well("fires", fire_times::show(moment)),
+            None => Line::person("fires", "never again", "the expression's years are over: change `cron`"),
+        },
+        (State::Disabled, Ok(moments)) => {
+            let would = moments.first().map(|moment| format!("; would be {}", fire_times::show(moment)));
+            Line::well("fires", format!("not while it is DISABLED{}", would.unwrap_or_default()))
+        }
+    }
+}
+
+/// What is there against what is wanted. It matters to whoever sleeps only when the schedule is on.
+fn settings(context: &Context, look: &Look) -> Line {
+    let unsettled = look.unsettled();
+    if unsettled.is_empty() {
+        return Line::well("plan", "empty: everything is as deploy.toml says");
+    }
+    let text = unsettled.join("; ");
+    match is_on(look) {
+        true => {
+            Line::person("plan", text, format!("what fires is not what deploy.toml says: {} plan", context.program))
+        }
+        false => Line::well("plan", text),
+    }
+}
+
+fn gate_line(context: &Context, look: &Look) -> Line {
+    let open = match Fingerprint::of(&look.live) {
+        Err(error) => Err(vec![error.to_string()]),
+        Ok(now) => gate::open(&look.live.receipt, &now, &look.desired.job.gate, Timestamp::now())
+            .map(drop)
+            .map_err(|closed| closed.iter().map(ToString::to_string).collect()),
+    };
+    match open {
+        Ok(()) if is_on(look) => Line::well("gate", "open"),
+        Ok(()) => Line::well("gate", format!("open: {} enable", context.program)),
+        // Once the schedule is on, age is no fault: nobody proves a monthly job every week.
+        Err(reasons) => Line::well("gate", format!("closed: {}", reasons.join("; "))),
+    }
+}
+
+fn receipt(look: &Look) -> Option<Line> {
+    let Seen::Present(Ok(Receipt::Verified(run))) = &look.live.receipt else { return None };
+    let revision = run.task_definition().rsplit('/').next().unwrap_or_default();
+    let rows = run.counts().map(|counts| format!(", {} rows", counts.fetched)).unwrap_or_default();
+    Some(Line::well("receipt", format!("{} by {}: {revision}{rows}", minute(run.at()), run.by())))
+}
+
+async fn runs(context: &Context, look: &Look) -> Vec<Line> {
+    let Some((group, prefix)) = look.stream_prefix() else {
+        return vec![Line::well("runs", "not known: the container's log driver is not awslogs")];
+    };
+    let reports = match recent_runs(&context.aws, &group, &prefix).await {
+        Ok(reports) => reports,
+        Err(error) => return vec![Line::well("runs", format!("not seen: {error}"))],
+    };
+    let mut lines: Vec<_> = reports.iter().enumerate().map(|(i, report)| run_line(i, report)).collect();
+    if lines.is_empty() {
+        lines.push(Line::well("runs", format!("none in the log group {group}")));
+    }
+    lines.push(match proof_of_the_scheduled_path(&reports) {
+        Some(report) => Line::well("path", format!("the schedule itself has run the job: {}", when(report))),
+        None => Line::well("path", "the scheduled path is unproven: no scheduled run has succeeded yet"),
+    });
+    lines
+}
+
+/// The newest run decides whether somebody has to come; the older ones are history.
+fn run_line(i: usize, report: &RunReport) -> Line {
+    let RunReport { trigger, outcome, fetched, upserted, deactivated, duration_ms, .. } = report;
+    let took = humantime(&Duration::from_millis(*duration_ms));
+    let text = format!(
+        "{}  {trigger:<9} {outcome}: {fetched} fetched, {upserted} upserted, {deactivated} deactivated, {took}",
+        when(report)
+    );
+    let label = if i == 0 { "runs" } else { "" };
+    match outcome {
+        Outcome::Succeeded | Outcome::Skipped => Line::well(label, text),
+        bad if i == 0 => Line::person(label, text, format!("the newest run: {}", bad.meaning())),
+        _ => Line::well(label, text),
+    }
+}
+
+fn when(report: &RunReport) -> String {
+    report.started_at.parse().map_or_else(|_| report.started_at.clone(), minute)
+}
+
+fn is_on(look: &Look) -> bool {
+    look.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Enabled)
+}

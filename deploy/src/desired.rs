@@ -1,0 +1,211 @@
+//! What one job wants of AWS: a pure function of the configuration.
+//!
+//! Architecture invariant: no I/O, no async, no clock, no SDK.
+
+use serde_json::{Map, Value, json};
+
+use crate::config::{Config, Document, Job, Timing};
+use crate::model::run_task::Parts;
+use crate::model::{PolicyDocument, Tags, TaskDefinitionRef, tags};
+use crate::receipt::Owner;
+use crate::secret::Origin;
+use crate::templates;
+
+/// What one job wants of AWS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Desired {
+    /// The job as configured.
+    pub job: Job,
+    /// The only account that may be changed.
+    pub account: String,
+    /// The only region that may be changed.
+    pub region: String,
+    partition: &'static str,
+    /// What everything of the job is tagged with.
+    pub tags: Tags,
+    /// The secrets' parameters.
+    pub parameters: Vec<WantedParameter>,
+    /// The role that the schedule uses.
+    pub role: WantedRole,
+    /// Whose receipts count.
+    pub owner: Owner,
+    /// Where the receipt of the proven run is kept.
+    pub receipt_parameter: String,
+}
+
+/// A secret's parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedParameter {
+    /// The variable inside the container.
+    pub env: String,
+    /// The parameter's name.
+    pub name: String,
+    /// The parameter's ARN.
+    pub arn: String,
+    /// Where its value comes from.
+    pub from: Origin,
+}
+
+/// The role that the schedule uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedRole {
+    /// Its name.
+    pub name: String,
+    /// Its ARN.
+    pub arn: String,
+    /// Whether it is ours to make and keep; else it is used as it is.
+    pub ours: bool,
+}
+
+/// The name of our inline policy on the scheduler's role.
+pub const SCHEDULER_POLICY_NAME: &str = "run-task";
+
+impl Desired {
+    /// What a job wants.
+    pub fn new(config: &Config, job: &Job) -> Desired {
+        let (account, region, partition) = (&config.account, &config.region, config.partition());
+        let parameter = |secret: &crate::config::Secret| WantedParameter {
+            env: secret.env.clone(),
+            name: secret.parameter.clone(),
+            arn: format!(
+                "arn:{partition}:ssm:{region}:{account}:parameter/{}",
+                secret.parameter.trim_start_matches('/')
+            ),
+            from: secret.from.clone(),
+        };
+        let role = match &job.schedule.role {
+            Some(arn) => WantedRole { name: role_name(arn).to_owned(), arn: arn.clone(), ours: false },
+            None => {
+                let name = format!("{}-scheduler", job.name);
+                WantedRole { arn: format!("arn:{partition}:iam::{account}:role/{name}"), name, ours: true }
+            }
+        };
+        Desired {
+            account: account.clone(),
+            region: region.clone(),
+            partition,
+            tags: tags::ours(&job.name),
+            parameters: job.secrets.iter().map(parameter).collect(),
+            role,
+            receipt_parameter: Owner::of(config, job).parameter(&config.app),
+            owner: Owner::of(config, job),
+            job: job.clone(),
+        }
+    }
+
+    /// When the schedule fires.
+    pub fn timing(&self) -> &Timing {
+        &self.job.schedule
+    }
+
+    /// The task definition that was given whole, if one was.
+    pub fn document(&self) -> Option<&Document> {
+        self.job.task_definition.as_ref()
+    }
+
+    /// The name of our inline policy on the execution role.
+    pub fn execution_policy_name(&self) -> String {
+        format!("geuneul-deploy-{}", self.job.name)
+    }
+
+    /// The group's ARN.
+    pub fn group_arn(&self) -> String {
+        let Desired { account, region, partition, .. } = self;
+        format!("arn:{partition}:scheduler:{region}:{account}:schedule-group/{}", self.timing().group)
+    }
+
+    /// The cluster's ARN.
+    pub fn cluster_arn(&self) -> String {
+        let Desired { account, region, partition, job, .. } = self;
+        if job.cluster.starts_with("arn:") {
+            return job.cluster.clone();
+        }
+        format!("arn:{partition}:ecs:{region}:{account}:cluster/{}", job.cluster)
+    }
+
+    /// A role's ARN, from its ARN or name.
+    pub fn role_arn(&self, role: &str) -> String {
+        let Desired { account, partition, .. } = self;
+        if role.starts_with("arn:") {
+            return role.to_owned();
+        }
+        format!("arn:{partition}:iam::{account}:role/{role}")
+    }
+
+    /// The ARN of a parameter that is written by name or ARN.
+    pub fn parameter_arn(&self, reference: &str) -> String {
+        let Desired { account, region, partition, .. } = self;
+        if reference.starts_with("arn:") {
+            return reference.to_owned();
+        }
+        format!("arn:{partition}:ssm:{region}:{account}:parameter/{}", reference.trim_start_matches('/'))
+    }
+
+    /// A revision of the family.
+    pub fn revision(&self, revision: u32) -> Option<TaskDefinitionRef> {
+        let Desired { account, region, partition, job, .. } = self;
+        format!("arn:{partition}:ecs:{region}:{account}:task-definition/{}:{revision}", job.family).parse().ok()
+    }
+
+    /// What the execution role may read: exactly the secrets' parameters.
+    pub fn execution_policy(&self) -> PolicyDocument {
+        let arns: Vec<_> = self.parameters.iter().map(|parameter| parameter.arn.clone()).collect();
+        templates::policy(templates::EXECUTION_POLICY, &[("PARAMETER_ARNS", json!(arns))])
+    }
+
+    /// Who may assume the scheduler's role: Scheduler, on behalf of schedules of our group.
+    pub fn trust(&self) -> PolicyDocument {
+        let values = [("ACCOUNT", json!(self.account)), ("GROUP_ARN", json!(self.group_arn()))];
+        templates::policy(templates::SCHEDULER_TRUST, &values)
+    }
+
+    /// What the scheduler's role may do: start this family on this cluster, and hand over the roles that the task definition names.
+    pub fn scheduler_policy(&self, task_definition: &Map<String, Value>) -> PolicyDocument {
+        let Desired { account, region, partition, job, .. } = self;
+        let mut roles: Vec<_> = ["executionRoleArn", "taskRoleArn"]
+            .iter()
+            .filter_map(|member| task_definition.get(*member)?.as_str())
+            .map(|role| self.role_arn(role))
+            .collect();
+        roles.dedup();
+        let every = format!("arn:{partition}:ecs:{region}:{account}:task-definition/{}:*", job.family);
+        let values = [
+            ("EVERY_REVISION_ARN", json!(every)),
+            ("CLUSTER_ARN", json!(self.cluster_arn())),
+            ("PASSED_ROLE_ARNS", json!(roles)),
+        ];
+        let mut document = templates::fill(templates::SCHEDULER_POLICY, &values);
+        // A statement about no resource at all is malformed.
+        if roles.is_empty()
+            && let Some(statements) = document.get_mut("Statement").and_then(Value::as_array_mut)
+        {
+            statements.retain(|statement| statement["Action"] != "iam:PassRole");
+        }
+        PolicyDocument(document.to_string())
+    }
+
+    /// The one RunTask request of the job, pinned to a revision.
+    pub fn run_task(&self, task_definition: TaskDefinitionRef) -> Parts {
+        let job = &self.job;
+        Parts {
+            cluster: job.cluster.clone(),
+            task_definition,
+            launch: job.launch,
+            network: job.network.clone(),
+            container: job.container.clone(),
+            command: job.command.clone(),
+            environment: job.environment.clone(),
+            job: job.name.clone(),
+        }
+    }
+
+    /// What the schedule's target is.
+    pub fn target_arn(&self) -> String {
+        format!("arn:{}:scheduler:::aws-sdk:ecs:runTask", self.partition)
+    }
+}
+
+/// The name in a role's ARN, behind its path; a bare name is its own.
+pub fn role_name(role: &str) -> &str {
+    role.rsplit('/').next().unwrap_or(role)
+}

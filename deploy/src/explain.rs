@@ -1,0 +1,38 @@
+//! What a refusal of AWS probably means, and the way out.
+
+use crate::cloud::{CloudError, ErrorKind};
+
+/// Scheduler's words while IAM has not told it of a new role yet, and for ever when the trust policy is wrong.
+pub const CANNOT_ASSUME: &str = "must allow AWS EventBridge Scheduler to assume the role";
+
+/// Whether the failure may go away by itself because IAM needs time to tell the other services.
+pub fn may_be_propagation(error: &CloudError) -> bool {
+    error.said.contains(CANNOT_ASSUME)
+        || error.said.contains("ECS was unable to assume the role")
+        || (error.kind == ErrorKind::NotFound && error.action == "iam:PutRolePolicy")
+}
+
+/// The likely cause and the way out, in a sentence or two.
+pub fn hint(error: &CloudError) -> String {
+    let CloudError { action, thing, kind, said } = error;
+    if said.contains(CANNOT_ASSUME) {
+        return "either IAM has not told Scheduler of the role yet (try again in some minutes), or the role's trust policy names \
+                another group: its aws:SourceArn must be the schedule group's ARN, never a schedule's"
+            .to_owned();
+    }
+    if said.contains("iam:PassRole") {
+        return "allow iam:PassRole on that role to the caller; Scheduler and ECS check it whenever a role is handed over".to_owned();
+    }
+    match kind {
+        ErrorKind::Denied => format!("allow {action} on {thing} to the caller"),
+        ErrorKind::NoCredentials => {
+            "log in (aws sso login), choose a profile with --profile, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY".to_owned()
+        }
+        ErrorKind::Unreachable => {
+            "check the network, the region and, if one is set, --endpoint-url or AWS_ENDPOINT_URL".to_owned()
+        }
+        ErrorKind::Conflict => format!("somebody else changed {thing} at the same time; look at it with `deploy plan`"),
+        ErrorKind::NotFound => format!("{thing} was there a moment ago; look again with `deploy plan`"),
+        ErrorKind::Invalid | ErrorKind::Other => "AWS's own words above are all that is known".to_owned(),
+    }
+}

@@ -1,0 +1,173 @@
+//! When a schedule fires next.
+//!
+//! Scheduler's rules: a local time that daylight saving skips does not fire, one that it repeats fires once, the first time. So
+//! the expression is walked on the wall clock, and the zone is asked afterwards.
+//!
+//! Architecture invariant: pure; whoever asks brings the time.
+
+use std::cmp::Ordering;
+
+use croner::errors::CronError;
+use croner::parser::{CronParser, Seconds, Year};
+use croner::{CivilDateTime, CronDateTime, Resolution, Weekday};
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::{SignedDuration, Timestamp, ZonedDateTime};
+
+/// An expression or a zone that does not say when.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FireTimeError {
+    /// Only `cron(...)` is understood here.
+    #[error("{0:?} is no cron(minute hour day month weekday year) expression")]
+    NotCron(String),
+    /// The six fields are wrong.
+    #[error("{expression:?}: {why}")]
+    Cron {
+        /// The expression.
+        expression: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Not an IANA name.
+    #[error("{0:?} is no time zone")]
+    Zone(String),
+}
+
+/// The next `count` moments after `after` at which the schedule fires, in its zone; fewer when there are no more.
+pub fn next(expression: &str, zone: &str, after: Timestamp, count: usize) -> Result<Vec<ZonedDateTime>, FireTimeError> {
+    let fields = expression.strip_prefix("cron(").and_then(|rest| rest.strip_suffix(')'));
+    let fields = fields.ok_or_else(|| FireTimeError::NotCron(expression.to_owned()))?;
+    let wrong = |why: String| FireTimeError::Cron { expression: expression.to_owned(), why };
+    if fields.split_whitespace().count() != 6 {
+        return Err(wrong("six fields are expected".to_owned()));
+    }
+    // Sunday is 1 for AWS; a year needs seconds beside it here.
+    let parser = CronParser::builder().seconds(Seconds::Required).year(Year::Required).alternative_weekdays(true);
+    let cron = parser.build().parse(&format!("0 {fields}")).map_err(|error| wrong(error.to_string()))?;
+    let zone = TimeZone::get(zone).map_err(|_| FireTimeError::Zone(zone.to_owned()))?;
+    let mut wall = Wall(after.to_zoned_datetime(zone.clone()).datetime());
+    let mut found = Vec::new();
+    while found.len() < count {
+        // An error is the end of what the expression's years allow.
+        let Ok(due) = cron.find_next_occurrence(&wall, false) else { break };
+        let moment = zone.to_ambiguous_zoned_datetime(due.0);
+        if !matches!(moment.offset(), AmbiguousOffset::Gap { .. }) {
+            match moment.earlier() {
+                Ok(moment) if moment.timestamp() > after => found.push(moment),
+                _ => {}
+            }
+        }
+        wall = due;
+    }
+    Ok(found)
+}
+
+/// A fire time for a person: in the schedule's zone and in UTC.
+pub fn show(moment: &ZonedDateTime) -> String {
+    let zone = moment.time_zone().iana_name().unwrap_or("local");
+    let utc = moment.timestamp().strftime("%Y-%m-%d %H:%M");
+    format!("{} {zone} ({utc} UTC)", moment.strftime("%a %Y-%m-%d %H:%M"))
+}
+
+/// The time on a wall clock, which knows no zone.
+#[derive(Clone)]
+struct Wall(DateTime);
+
+impl CronDateTime for Wall {
+    fn to_civil(&self) -> CivilDateTime {
+        let [month, day, hour, minute, second] =
+            [self.0.month(), self.0.day(), self.0.hour(), self.0.minute(), self.0.second()].map(|part| part as u32);
+        CivilDateTime::from_ymd_hms_opt(self.0.year().into(), month, day, hour, minute, second)
+            .expect("a date is a date")
+    }
+
+    fn civil_weekday(&self) -> Weekday {
+        Weekday::from_days_from_sunday(self.0.weekday().to_sunday_zero_offset() as u32)
+    }
+
+    fn resolve_civil(&self, civil: CivilDateTime) -> Result<Resolution<Self>, CronError> {
+        let year = i16::try_from(civil.year()).map_err(|_| CronError::InvalidDate)?;
+        let [month, day, hour, minute, second] =
+            [civil.month(), civil.day(), civil.hour(), civil.minute(), civil.second()].map(|part| part as i8);
+        let wall = DateTime::new(year, month, day, hour, minute, second, 0).map_err(|_| CronError::InvalidDate)?;
+        Ok(Resolution::Single(Wall(wall)))
+    }
+
+    fn checked_add_seconds(&self, seconds: i64) -> Option<Self> {
+        self.0.checked_add(SignedDuration::from_secs(seconds)).ok().map(Wall)
+    }
+
+    fn cmp_instant(&self, other: &Self) -> Ordering {
+        self.0.cmp(&other.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(expression: &str, zone: &str, after: &str) -> Vec<String> {
+        next(expression, zone, after.parse().unwrap(), 3).unwrap().iter().map(show).collect()
+    }
+
+    #[test]
+    fn a_month_in_seoul() {
+        assert_eq!(
+            times("cron(0 4 1 * ? *)", "Asia/Seoul", "2026-11-29T03:00:00Z"),
+            [
+                "Tue 2026-12-01 04:00 Asia/Seoul (2026-11-30 19:00 UTC)",
+                "Fri 2027-01-01 04:00 Asia/Seoul (2026-12-31 19:00 UTC)",
+                "Mon 2027-02-01 04:00 Asia/Seoul (2027-01-31 19:00 UTC)",
+            ]
+        );
+        // The moment itself has passed.
+        assert_eq!(
+            times("cron(0 4 1-3 * ? *)", "Asia/Seoul", "2026-11-30T19:00:00Z")[0],
+            "Wed 2026-12-02 04:00 Asia/Seoul (2026-12-01 19:00 UTC)"
+        );
+    }
+
+    #[test]
+    fn the_words_of_aws() {
+        let first = |expression: &str| times(expression, "UTC", "2026-11-29T03:00:00Z")[0][..20].to_owned();
+        assert_eq!(first("cron(15 10 ? * 2 *)"), "Mon 2026-11-30 10:15");
+        assert_eq!(first("cron(15 10 ? * MON-FRI *)"), "Mon 2026-11-30 10:15");
+        assert_eq!(first("cron(0 0 L * ? *)"), "Mon 2026-11-30 00:00");
+        assert_eq!(first("cron(0 8 ? * 2#1 *)"), "Mon 2026-12-07 08:00");
+        assert_eq!(first("cron(0 8 ? * 6L *)"), "Fri 2026-12-25 08:00");
+        assert_eq!(first("cron(0 9 31 * ? 2027)"), "Sun 2027-01-31 09:00");
+        assert_eq!(times("cron(0 4 1 * ? 2020)", "UTC", "2026-11-29T03:00:00Z"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_skipped_hour_does_not_fire_and_a_repeated_one_fires_once() {
+        assert_eq!(
+            times("cron(30 2 * * ? *)", "America/New_York", "2026-03-07T12:00:00Z"),
+            [
+                "Mon 2026-03-09 02:30 America/New_York (2026-03-09 06:30 UTC)",
+                "Tue 2026-03-10 02:30 America/New_York (2026-03-10 06:30 UTC)",
+                "Wed 2026-03-11 02:30 America/New_York (2026-03-11 06:30 UTC)",
+            ]
+        );
+        assert_eq!(
+            times("cron(30 1 * * ? *)", "America/New_York", "2026-11-01T00:00:00Z")[..2],
+            [
+                "Sun 2026-11-01 01:30 America/New_York (2026-11-01 05:30 UTC)",
+                "Mon 2026-11-02 01:30 America/New_York (2026-11-02 06:30 UTC)",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_schedule_says_so() {
+        let error =
+            |expression: &str, zone: &str| next(expression, zone, Timestamp::UNIX_EPOCH, 1).unwrap_err().to_string();
+        assert_eq!(
+            error("rate(1 days)", "UTC"),
+            "\"rate(1 days)\" is no cron(minute hour day month weekday year) expression"
+        );
+        assert!(error("cron(0 4 1 * ?)", "UTC").contains("cron(0 4 1 * ?)"));
+        assert!(error("cron(0 25 1 * ? *)", "UTC").contains("25"), "{}", error("cron(0 25 1 * ? *)", "UTC"));
+        assert_eq!(error("cron(0 4 1 * ? *)", "Asia/Soul"), "\"Asia/Soul\" is no time zone");
+    }
+}

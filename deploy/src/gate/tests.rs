@@ -1,0 +1,70 @@
+use super::*;
+use crate::receipt::Owner;
+
+const FIELDS: [&str; 7] = ["target", "role", "input", "revision", "content", "image", "secrets"];
+
+/// A fingerprint in which the named fields have another value.
+fn fingerprint(other: &[&str]) -> Fingerprint {
+    let hash = |field: &&str| if other.contains(field) { "cd".repeat(32) } else { "ab".repeat(32) };
+    let hashes: serde_json::Map<_, _> = FIELDS.iter().map(|field| ((*field).to_owned(), hash(field).into())).collect();
+    serde_json::from_value(hashes.into()).unwrap()
+}
+
+fn receipt(proof: Proof) -> Seen<Result<Receipt, ReceiptError>> {
+    let run = serde_json::json!({
+        "path": "direct", "proof": proof, "at": "2026-11-29T03:00:00Z", "by": "arn:aws:iam::123456789012:user/kim",
+        "task": "arn:task", "task_definition": "arn:td", "image_digest": null, "report": null, "fingerprint": fingerprint(&[]),
+    });
+    Seen::Present(Ok(Receipt::Verified(serde_json::from_value(run).unwrap())))
+}
+
+fn gate(proof: Proof) -> Gate {
+    Gate { proof, max_age: Duration::from_secs(7 * 24 * 3600) }
+}
+
+fn reasons(receipt: &Seen<Result<Receipt, ReceiptError>>, now: &Fingerprint, proof: Proof, clock: &str) -> String {
+    match open(receipt, now, &gate(proof), clock.parse().unwrap()) {
+        Ok(_) => "open".to_owned(),
+        Err(closed) => closed.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+#[test]
+fn only_a_young_proof_of_this_very_world_opens() {
+    use Proof::{ExitCode, RunReport};
+    let same = fingerprint(&[]);
+    let soon = "2026-11-29T04:00:00Z";
+    assert_eq!(reasons(&receipt(RunReport), &same, RunReport, soon), "open");
+    assert_eq!(reasons(&receipt(RunReport), &same, ExitCode, soon), "open", "more than was asked for");
+    assert_eq!(
+        reasons(&receipt(RunReport), &same, RunReport, "2026-11-29T02:59:00Z"),
+        "open",
+        "clocks differ a little"
+    );
+    assert_eq!(reasons(&receipt(RunReport), &same, RunReport, "2026-12-06T03:00:00Z"), "open", "the last moment");
+
+    let mut table = String::new();
+    let mut row = |reasons: String| table.push_str(&format!("{reasons}\n"));
+    let void = |ending: Option<&str>| {
+        let by = "arn:aws:iam::123456789012:user/kim".to_owned();
+        Void { since: soon.parse().unwrap(), by, ending: ending.map(str::to_owned) }
+    };
+    let owner = Owner { job: "a".to_owned(), account: "b".to_owned(), region: "c".to_owned() };
+    for receipt in [
+        Seen::Absent,
+        Seen::Hidden { why: "ssm:GetParameter denied".to_owned() },
+        Seen::Present(Receipt::read("by hand", &owner)),
+        Seen::Present(Ok(Receipt::Void(void(None)))),
+        Seen::Present(Ok(Receipt::Void(void(Some("container ingest ended with exit code 70"))))),
+    ] {
+        row(reasons(&receipt, &same, RunReport, soon));
+    }
+    row(reasons(&receipt(RunReport), &same, RunReport, "2026-12-06T03:00:01Z"));
+    row(reasons(&receipt(RunReport), &same, RunReport, "2026-11-28T03:00:00Z"));
+    row(reasons(&receipt(ExitCode), &same, RunReport, soon));
+    for field in FIELDS {
+        row(reasons(&receipt(RunReport), &fingerprint(&[field]), RunReport, soon));
+    }
+    row(reasons(&receipt(ExitCode), &fingerprint(&["input", "secrets"]), RunReport, "2027-11-29T03:00:00Z"));
+    insta::assert_snapshot!(table);
+}

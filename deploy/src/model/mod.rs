@@ -1,0 +1,91 @@
+//! What is wanted and what is there, as plain values.
+//!
+//! Architecture invariant: no SDK types, no I/O. The two documents that must survive a round trip whole (a task definition, a
+//! schedule) are kept as the JSON that AWS speaks, so that a field which this program has never heard of stays in it.
+
+pub mod log;
+pub mod parameter;
+pub mod policy;
+pub mod run_task;
+pub mod schedule;
+pub mod tags;
+pub mod task;
+pub mod task_definition;
+
+pub use parameter::{Parameter, ParameterType};
+pub use policy::{PolicyDocument, Role};
+pub use run_task::{Launch, Network, RunTask};
+pub use schedule::{Group, Schedule, State};
+pub use tags::Tags;
+pub use task_definition::{TaskDefinition, TaskDefinitionRef};
+
+use crate::receipt::{Receipt, ReceiptError};
+
+/// What a look at one thing found. "Absent" and "not allowed to look" are different answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seen<T> {
+    /// It is not there.
+    Absent,
+    /// It is there.
+    Present(T),
+    /// We were not allowed to look.
+    Hidden {
+        /// What AWS said, in a few words, such as `iam:GetRole denied`.
+        why: String,
+    },
+}
+
+impl<T> Seen<T> {
+    /// The thing, when it is there.
+    pub fn present(&self) -> Option<&T> {
+        match self {
+            Seen::Present(thing) => Some(thing),
+            Seen::Absent | Seen::Hidden { .. } => None,
+        }
+    }
+
+    /// Another view of the thing, keeping the other two answers.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Seen<U> {
+        match self {
+            Seen::Absent => Seen::Absent,
+            Seen::Present(thing) => Seen::Present(f(thing)),
+            Seen::Hidden { why } => Seen::Hidden { why },
+        }
+    }
+}
+
+/// Who is asking, as AWS sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The twelve digits.
+    pub account: String,
+    /// The caller's ARN.
+    pub arn: String,
+    /// The region that the clients speak to.
+    pub region: String,
+}
+
+/// Everything that one job's plan looks at, read in one go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Live {
+    /// Who asked.
+    pub identity: Identity,
+    /// The secrets' parameters, in the order of the configuration.
+    pub parameters: Vec<Seen<Parameter>>,
+    /// The newest active revision of the family.
+    pub task_definition: Seen<TaskDefinition>,
+    /// Our inline policy on the execution role; `None` when there is no secret or no role.
+    pub execution_policy: Option<Seen<PolicyDocument>>,
+    /// The scheduler's role.
+    pub scheduler_role: Seen<Role>,
+    /// Our inline policy on the scheduler's role.
+    pub scheduler_policy: Seen<PolicyDocument>,
+    /// The schedule group.
+    pub group: Seen<Group>,
+    /// The schedule.
+    pub schedule: Seen<Schedule>,
+    /// The log group that the container writes to, when it writes to one.
+    pub log_group: Option<(String, Seen<()>)>,
+    /// What the newest run by hand left, or why it cannot be read.
+    pub receipt: Seen<Result<Receipt, ReceiptError>>,
+}

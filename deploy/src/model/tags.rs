@@ -1,0 +1,22 @@
+//! Tags: how this program knows what is its own.
+
+use std::collections::BTreeMap;
+
+/// Tags of one thing.
+pub type Tags = BTreeMap<String, String>;
+
+/// The tag that says which program manages a thing.
+pub const MANAGED_BY: (&str, &str) = ("managed-by", "geuneul-deploy");
+
+/// The tag that says for which job.
+pub const JOB: &str = "job";
+
+/// The tags that everything of a job carries.
+pub fn ours(job: &str) -> Tags {
+    Tags::from([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned()), (JOB.to_owned(), job.to_owned())])
+}
+
+/// Whether the tags say that a thing belongs to this job. A name alone never does.
+pub fn are_ours(tags: &Tags, job: &str) -> bool {
+    ours(job).iter().all(|(key, value)| tags.get(key) == Some(value))
+}

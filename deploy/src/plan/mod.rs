@@ -1,0 +1,367 @@
+//! What would change, and why: a pure function of what is wanted and what is there.
+//!
+//! A plan leaves no choice to whoever carries it out: a [`Step`] holds everything that is sent, except a secret's value, which a plan
+//! never holds, and the number of a revision that is not registered yet, which is [`Pin::New`].
+//!
+//! Architecture invariant: no I/O, no async, no clock, no SDK, no printing.
+
+mod parameter;
+mod roles;
+mod schedule;
+mod task_definition;
+
+use serde_json::{Map, Value};
+
+use crate::check;
+use crate::desired::Desired;
+use crate::model::run_task::Parts;
+use crate::model::{Live, PolicyDocument, Schedule, State, Tags, TaskDefinitionRef};
+use crate::normalise::{Difference, Normalisers};
+use crate::secret::Origin;
+
+/// What would change, what would not, what was not seen, and what stands in the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The job.
+    pub job: String,
+    /// `ACCOUNT/REGION`.
+    pub place: String,
+    /// One item a thing, in the order in which they are carried out.
+    pub items: Vec<Item>,
+    /// Why `apply` would change nothing at all.
+    pub refusals: Vec<Refusal>,
+    /// What a person should know.
+    pub notes: Vec<String>,
+    /// Whether the schedule fires now.
+    pub state: Option<State>,
+}
+
+/// What is planned for one thing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// What kind of thing.
+    pub thing: Thing,
+    /// Its name.
+    pub name: String,
+    /// What happens to it.
+    pub sign: Sign,
+    /// Why.
+    pub why: String,
+    /// More lines: a label and a text.
+    pub details: Vec<(String, String)>,
+    /// How it happens.
+    pub steps: Vec<Step>,
+}
+
+/// The kinds of things, in the order in which they are carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thing {
+    /// A secret's parameter.
+    Parameter,
+    /// Our inline policy on the execution role.
+    Policy,
+    /// A revision of the family.
+    TaskDefinition,
+    /// The scheduler's role with its inline policy.
+    Role,
+    /// The schedule group.
+    Group,
+    /// The schedule.
+    Schedule,
+    /// Where the container writes to; only looked at.
+    LogGroup,
+}
+
+/// What happens to a thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sign {
+    /// It is made.
+    Create,
+    /// It is changed.
+    Change,
+    /// It should be made or changed, and something stands in the way.
+    Blocked,
+    /// It is as wanted.
+    Same,
+    /// We were not allowed to look.
+    Unread,
+}
+
+/// Why `apply` would change nothing at all, and the way out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// What stands in the way.
+    pub what: String,
+    /// The way out.
+    pub hint: String,
+    /// The flag that lifts it, when one does.
+    pub cure: Option<Cure>,
+}
+
+/// A flag that lifts a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cure {
+    /// `--disabled`.
+    Disabled,
+    /// `--adopt`, which a person must decide on.
+    Adopt,
+}
+
+impl Refusal {
+    /// A refusal with its way out.
+    pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Refusal {
+        Refusal { what: what.into(), hint: hint.into(), cure: None }
+    }
+
+    fn cured_by(self, cure: Cure) -> Refusal {
+        Refusal { cure: Some(cure), ..self }
+    }
+}
+
+/// One write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// A new SecureString.
+    CreateParameter {
+        /// Its name.
+        name: String,
+        /// The secret whose value it takes.
+        env: String,
+        /// Where the value comes from.
+        from: Origin,
+        /// Its tags.
+        tags: Tags,
+    },
+    /// A new version of a SecureString.
+    OverwriteParameter {
+        /// Its name.
+        name: String,
+        /// The secret whose value it takes.
+        env: String,
+        /// Where the value comes from.
+        from: Origin,
+    },
+    /// Tags for a parameter that is adopted.
+    TagParameter {
+        /// Its name.
+        name: String,
+        /// The tags.
+        tags: Tags,
+    },
+    /// An inline policy.
+    PutRolePolicy {
+        /// The role.
+        role: String,
+        /// The policy.
+        policy: String,
+        /// What it says.
+        document: PolicyDocument,
+    },
+    /// A new revision.
+    Register {
+        /// Every member.
+        members: Map<String, Value>,
+        /// Its tags.
+        tags: Tags,
+    },
+    /// A new role.
+    CreateRole {
+        /// Its name.
+        name: String,
+        /// Who may assume it.
+        trust: PolicyDocument,
+        /// Its tags.
+        tags: Tags,
+    },
+    /// Who may assume a role.
+    UpdateTrust {
+        /// The role.
+        role: String,
+        /// Who may assume it.
+        trust: PolicyDocument,
+    },
+    /// Tags for a role that is adopted.
+    TagRole {
+        /// The role.
+        role: String,
+        /// The tags.
+        tags: Tags,
+    },
+    /// A new schedule group.
+    CreateGroup {
+        /// Its name.
+        name: String,
+        /// Its tags.
+        tags: Tags,
+    },
+    /// Tags for a group that is adopted.
+    TagGroup {
+        /// Its name.
+        name: String,
+        /// Its ARN.
+        arn: String,
+        /// The tags.
+        tags: Tags,
+    },
+    /// A new schedule, switched off.
+    CreateSchedule(ScheduleStep),
+    /// A schedule, replaced whole.
+    UpdateSchedule(ScheduleStep),
+}
+
+/// A schedule that is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScheduleStep {
+    /// Everything but the target's Input.
+    pub schedule: Schedule,
+    /// The Input, pinned to `pin`; the reference inside is only a stand-in when that is new.
+    pub run_task: Parts,
+    /// The revision that the Input names.
+    pub pin: Pin,
+}
+
+/// Which revision the schedule runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pin {
+    /// This one.
+    Revision(TaskDefinitionRef),
+    /// The one that an earlier step registers.
+    New,
+}
+
+/// What the person asked for, besides the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wish {
+    /// End switched off; else the state that is found stays.
+    pub disabled: bool,
+    /// Take over what is not ours.
+    pub adopt: bool,
+    /// Write the secrets' values anew.
+    pub rotate: bool,
+}
+
+/// What would change.
+pub fn plan(desired: &Desired, live: &Live, wish: Wish, normalisers: Normalisers) -> Plan {
+    let mut draft =
+        Draft { desired, live, wish, normalisers, items: Vec::new(), refusals: Vec::new(), notes: Vec::new() };
+    draft.parameters();
+    draft.execution_policy();
+    let pinned = draft.task_definition();
+    draft.scheduler_role(&pinned);
+    draft.group();
+    draft.schedule(&pinned);
+    draft.log_group();
+    check::check(desired, live, &pinned.members, &mut draft.refusals, &mut draft.notes);
+    let Draft { items, refusals, notes, .. } = draft;
+    Plan {
+        job: desired.job.name.clone(),
+        place: format!("{}/{}", desired.account, desired.region),
+        items,
+        refusals,
+        notes,
+        state: live.schedule.present().map(Schedule::state),
+    }
+}
+
+impl Plan {
+    /// Every write, in order.
+    pub fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.items.iter().flat_map(|item| &item.steps)
+    }
+
+    /// Whether nothing would change, nothing stands in the way, and nothing that matters was hidden.
+    pub fn is_empty(&self) -> bool {
+        self.items.iter().all(|item| item.sign == Sign::Same || !item.thing.is_changed_by_us())
+    }
+
+    /// Whether it changes what the job runs, or how.
+    pub fn moves_the_run(&self) -> bool {
+        self.steps().any(|step| match step {
+            Step::Register { .. } | Step::CreateSchedule(_) | Step::OverwriteParameter { .. } => true,
+            Step::UpdateSchedule(_) => true,
+            _ => false,
+        })
+    }
+
+    /// How many items have this sign.
+    pub fn count(&self, sign: Sign) -> usize {
+        self.items.iter().filter(|item| item.sign == sign).count()
+    }
+}
+
+impl Thing {
+    /// Whether a plan could change it; the others are only looked at.
+    pub fn is_changed_by_us(self) -> bool {
+        self != Thing::LogGroup
+    }
+
+    /// How a person calls it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Thing::Parameter => "parameter",
+            Thing::Policy => "policy",
+            Thing::TaskDefinition => "task definition",
+            Thing::Role => "role",
+            Thing::Group => "schedule group",
+            Thing::Schedule => "schedule",
+            Thing::LogGroup => "log group",
+        }
+    }
+}
+
+/// A plan in the making. Each part of it is in the file of its thing.
+struct Draft<'a> {
+    desired: &'a Desired,
+    live: &'a Live,
+    wish: Wish,
+    normalisers: Normalisers,
+    items: Vec<Item>,
+    refusals: Vec<Refusal>,
+    notes: Vec<String>,
+}
+
+/// The task definition that the schedule will run.
+struct Pinned {
+    members: Map<String, Value>,
+    pin: Option<Pin>,
+}
+
+impl Draft<'_> {
+    fn item(&mut self, thing: Thing, name: impl Into<String>, sign: Sign, why: impl Into<String>) -> &mut Item {
+        let (name, why) = (name.into(), why.into());
+        self.items.push(Item { thing, name, sign, why, details: Vec::new(), steps: Vec::new() });
+        self.items.last_mut().expect("an item was pushed")
+    }
+
+    /// Something that matters and could not be looked at: nothing can be decided about it, so that nothing is changed.
+    fn hidden(&mut self, thing: Thing, name: &str, why: &str) {
+        self.item(thing, name, Sign::Unread, format!("could not look: {why}"));
+        let action = why.strip_suffix(" denied").unwrap_or(why);
+        let what = format!("{} {name} could not be looked at: {why}", thing.as_str());
+        self.refusals.push(Refusal::new(what, format!("allow {action} to the caller, {}", self.live.identity.arn)));
+    }
+
+    /// Something that is there, differs or must be changed, and carries no mark of ours.
+    fn foreign(&mut self, thing: Thing, name: &str, why: &str) {
+        self.item(thing, name, Sign::Blocked, why);
+        let what = format!("{} {name} is there and not ours: {why}", thing.as_str());
+        let hint = "take it over with --adopt, or choose another name in the configuration";
+        self.refusals.push(Refusal::new(what, hint).cured_by(Cure::Adopt));
+    }
+}
+
+/// The lines of a plan for what differs between two documents.
+fn lines(differences: &[Difference]) -> Vec<(String, String)> {
+    let text = |value: &Option<Value>| match value {
+        None => "(none)".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    // The value of a variable is nobody's business on a screen, secret or not.
+    let is_private = |path: &str| path.contains("nvironment");
+    let line = |d: &Difference| match is_private(&d.path) {
+        true => (d.path.clone(), "differs (values are not shown)".to_owned()),
+        false => (d.path.clone(), format!("{} -> {}", text(&d.old), text(&d.new))),
+    };
+    differences.iter().map(line).collect()
+}

@@ -1,0 +1,227 @@
+//! The schedule group, the schedule, and the log group that is only looked at.
+
+use serde_json::{Map, Value, json};
+
+use super::{Cure, Draft, Pin, Pinned, Refusal, ScheduleStep, Sign, Step, Thing, lines};
+use crate::model::{RunTask, Schedule, Seen, State, tags};
+use crate::normalise::{Difference, differences};
+
+/// What this program decides of a schedule. What is not among these (a key of one's own, a member that AWS adds some day) stays.
+const DECIDED: [&str; 11] = [
+    "ActionAfterCompletion",
+    "Description",
+    "EndDate",
+    "FlexibleTimeWindow",
+    "GroupName",
+    "Name",
+    "ScheduleExpression",
+    "ScheduleExpressionTimezone",
+    "StartDate",
+    "State",
+    "Target",
+];
+
+impl Draft<'_> {
+    pub(super) fn group(&mut self) {
+        let (desired, live) = (self.desired, self.live);
+        let name = desired.timing().group.clone();
+        let found = match &live.group {
+            Seen::Hidden { why } => return self.hidden(Thing::Group, &name, why),
+            Seen::Absent => {
+                let step = Step::CreateGroup { name: name.clone(), tags: desired.tags.clone() };
+                self.item(Thing::Group, name, Sign::Create, "not found").steps.push(step);
+                return;
+            }
+            Seen::Present(found) => found,
+        };
+        match found.tags.as_ref().map(|found| tags::are_ours(found, &desired.job.name)) {
+            None => self.hidden(Thing::Group, &name, "scheduler:ListTagsForResource denied"),
+            Some(true) => {
+                self.item(Thing::Group, name, Sign::Same, "ours by its tags");
+            }
+            Some(false) if self.wish.adopt => {
+                let step = Step::TagGroup { name: name.clone(), arn: desired.group_arn(), tags: desired.tags.clone() };
+                self.item(Thing::Group, name, Sign::Change, "becomes ours by its tags").steps.push(step);
+            }
+            Some(false) => self.foreign(Thing::Group, &name, "its tags are not those of this job"),
+        }
+    }
+
+    pub(super) fn schedule(&mut self, pinned: &Pinned) {
+        let (desired, live) = (self.desired, self.live);
+        let name = &desired.job.name;
+        if let Seen::Hidden { why } = &live.schedule {
+            return self.hidden(Thing::Schedule, name, why);
+        }
+        let found = live.schedule.present();
+        // Without a revision there is nothing to run; why there is none has been said.
+        let Some(pin) = &pinned.pin else {
+            self.item(Thing::Schedule, name, Sign::Blocked, "there is no task definition to run");
+            return;
+        };
+        let stand_in = match pin {
+            Pin::Revision(reference) => Some(reference.clone()),
+            Pin::New => found.and_then(pinned_revision).or_else(|| desired.revision(1)),
+        };
+        let Some(stand_in) = stand_in else { return };
+        let run_task = desired.run_task(stand_in);
+        let input = match RunTask::new(run_task.clone()) {
+            Ok(run_task) => run_task.scheduler_input(),
+            Err(error) => {
+                self.item(Thing::Schedule, name, Sign::Blocked, error.to_string());
+                let hint = "change the job in the configuration";
+                return self.refusals.push(Refusal::new(format!("job {name} cannot be run: {error}"), hint));
+            }
+        };
+        let state = match found {
+            Some(found) if !self.wish.disabled && !desired.job.stopped => found.state(),
+            _ => State::Disabled,
+        };
+        let step = ScheduleStep { schedule: self.wanted_schedule(found, state), run_task, pin: pin.clone() };
+        match found {
+            None => self.new_schedule(step),
+            Some(found) => self.existing_schedule(found, step, &input),
+        }
+    }
+
+    fn new_schedule(&mut self, step: ScheduleStep) {
+        let (name, timing) = (&self.desired.job.name, self.desired.timing());
+        if !self.wish.disabled {
+            let what = format!("schedule {name} is new, and a new schedule is created switched off, when that is said");
+            self.refusals.push(Refusal::new(what, "say apply --disabled").cured_by(Cure::Disabled));
+        }
+        let details = vec![
+            ("when".to_owned(), format!("{} {}", timing.expression, timing.timezone)),
+            ("runs".to_owned(), runs(&step)),
+            ("state".to_owned(), "DISABLED (only `deploy enable` changes it)".to_owned()),
+        ];
+        let item = self.item(Thing::Schedule, name, Sign::Create, "not found");
+        item.details = details;
+        item.steps.push(Step::CreateSchedule(step));
+    }
+
+    fn existing_schedule(&mut self, found: &Schedule, step: ScheduleStep, input: &str) {
+        let name = &self.desired.job.name;
+        let mut wanted = step.schedule.clone();
+        if let Some(target) = wanted.0.get_mut("Target") {
+            target["Input"] = input.into();
+        }
+        let (old, new) = (self.normalisers.schedule(&found.writable()), self.normalisers.schedule(&wanted.0));
+        let mut found_differences = differences(&old, &new);
+        if step.pin == Pin::New {
+            found_differences.retain(|d| d.path != PINNED);
+        }
+        let (state, wanted_state) = (found.state(), step.schedule.state());
+        if found_differences.is_empty() && step.pin != Pin::New {
+            self.item(Thing::Schedule, name, Sign::Same, format!("{state}, runs {}", revision(&step.pin)));
+            return;
+        }
+        let moves = step.pin == Pin::New || found_differences.iter().any(|d| d.path != "State");
+        if moves && wanted_state == State::Enabled {
+            let what = format!("job {name} is ENABLED, and this would move what it runs");
+            let hint = "apply --disabled switches it off first; then trigger-now and enable prove it again";
+            self.refusals.push(Refusal::new(what, hint).cured_by(Cure::Disabled));
+        }
+        let why = why(&found_differences, &step.pin);
+        let kept = match (state, wanted_state) {
+            (State::Enabled, State::Disabled) => "ENABLED -> DISABLED".to_owned(),
+            _ => format!("{state} (kept; only `deploy enable` changes it)"),
+        };
+        found_differences.retain(|d| d.path != "State" && d.path != PINNED);
+        let item = self.item(Thing::Schedule, name, Sign::Change, why);
+        item.details = lines(&found_differences);
+        item.details.push(("state".to_owned(), kept));
+        item.steps.push(Step::UpdateSchedule(step));
+    }
+
+    /// The whole schedule, without the target's Input.
+    fn wanted_schedule(&self, found: Option<&Schedule>, state: State) -> Schedule {
+        let (desired, timing) = (self.desired, self.desired.timing());
+        let mut members: Map<String, Value> = found.map(Schedule::writable).unwrap_or_default();
+        // The dead-letter queue stays as well: the configuration cannot name one yet.
+        let dead_letters = members.get("Target").and_then(|target| target.get("DeadLetterConfig")).cloned();
+        members.retain(|name, _| !DECIDED.contains(&name.as_str()));
+        let mut target = json!({
+            "Arn": desired.target_arn(),
+            "RoleArn": desired.role.arn,
+            "RetryPolicy": {
+                "MaximumEventAgeInSeconds": timing.retry_for.as_secs(),
+                "MaximumRetryAttempts": timing.retries,
+            },
+        });
+        if let Some(dead_letters) = dead_letters {
+            target["DeadLetterConfig"] = dead_letters;
+        }
+        let decided = json!({
+            "Name": desired.job.name,
+            "GroupName": timing.group,
+            "FlexibleTimeWindow": { "Mode": "OFF" },
+            "ScheduleExpression": timing.expression,
+            "ScheduleExpressionTimezone": timing.timezone,
+            "State": state.as_str(),
+            "Target": target,
+        });
+        members.extend(decided.as_object().cloned().unwrap_or_default());
+        Schedule(members)
+    }
+
+    pub(super) fn log_group(&mut self) {
+        let Some((name, seen)) = &self.live.log_group else { return };
+        match seen {
+            Seen::Hidden { why } => {
+                self.item(Thing::LogGroup, name, Sign::Unread, format!("could not look: {why}"));
+            }
+            Seen::Present(()) => {
+                self.item(Thing::LogGroup, name, Sign::Same, "there");
+            }
+            Seen::Absent => {
+                self.notes.push(format!("log group {name} is not there: a task of this family would not start"));
+            }
+        }
+    }
+}
+
+/// Where the Input names the revision.
+const PINNED: &str = "Target.Input.TaskDefinition";
+
+/// The revision that a schedule's Input names, when it names one.
+pub(super) fn pinned_revision(schedule: &Schedule) -> Option<crate::model::TaskDefinitionRef> {
+    let input: Value = serde_json::from_str(schedule.input()?).ok()?;
+    input.get("TaskDefinition")?.as_str()?.parse().ok()
+}
+
+fn runs(step: &ScheduleStep) -> String {
+    let what = revision(&step.pin);
+    let command = &step.run_task.command;
+    if command.is_empty() { what } else { format!("{what} with {}", command.join(" ")) }
+}
+
+fn revision(pin: &Pin) -> String {
+    match pin {
+        Pin::Revision(reference) => reference.family_and_revision().to_owned(),
+        Pin::New => "the new revision".to_owned(),
+    }
+}
+
+/// The one sentence for what differs.
+fn why(found: &[Difference], pin: &Pin) -> String {
+    let number = |value: &Option<Value>| {
+        let arn = value.as_ref().and_then(Value::as_str).unwrap_or("nothing");
+        arn.rsplit(':').next().unwrap_or(arn).to_owned()
+    };
+    let mut words = Vec::new();
+    if *pin == Pin::New {
+        words.push("target pins the new revision".to_owned());
+    } else if let Some(d) = found.iter().find(|d| d.path == PINNED) {
+        words.push(format!("target pins revision {}, not {}", number(&d.new), number(&d.old)));
+    }
+    if found.iter().any(|d| d.path == "State") {
+        words.push("is switched off".to_owned());
+    }
+    match found.iter().filter(|d| d.path != PINNED && d.path != "State").count() {
+        0 => {}
+        1 => words.push("one member differs".to_owned()),
+        n => words.push(format!("{n} members differ")),
+    }
+    words.join("; ")
+}

@@ -1,0 +1,109 @@
+//! The task definition: an existing one is adopted with everything it has, and only what is missing is added.
+
+use serde_json::{Map, Value, json};
+
+use super::{Draft, Pin, Pinned, Refusal, Sign, Step, Thing, lines};
+use crate::desired::Desired;
+use crate::model::{Seen, Tags, TaskDefinition};
+use crate::normalise::{Normalisers, differences};
+
+impl Draft<'_> {
+    pub(super) fn task_definition(&mut self) -> Pinned {
+        let (desired, live) = (self.desired, self.live);
+        let family = &desired.job.family;
+        let given = desired.document().map(|document| &document.members);
+        match (&live.task_definition, given) {
+            (Seen::Hidden { why }, _) => {
+                self.hidden(Thing::TaskDefinition, family, why);
+                Pinned { members: given.cloned().unwrap_or_default(), pin: None }
+            }
+            (Seen::Absent, None) => {
+                self.item(Thing::TaskDefinition, family, Sign::Blocked, "not found");
+                let what = format!("there is no task definition family {family} to adopt");
+                let hint = "register one, or give a whole one with `task_definition = \"FILE.json\"`; templates/task-definition.json is a start";
+                self.refusals.push(Refusal::new(what, hint));
+                Pinned { members: Map::new(), pin: None }
+            }
+            (Seen::Absent, Some(given)) => {
+                let (members, _) = self.wanted(given);
+                let step = Step::Register { members: members.clone(), tags: desired.tags.clone() };
+                self.item(Thing::TaskDefinition, family, Sign::Create, "not found; its first revision")
+                    .steps
+                    .push(step);
+                Pinned { members, pin: Some(Pin::New) }
+            }
+            (Seen::Present(found), given) => self.revision(found, given),
+        }
+    }
+
+    fn revision(&mut self, found: &TaskDefinition, given: Option<&Map<String, Value>>) -> Pinned {
+        let (desired, normalisers) = (self.desired, self.normalisers);
+        let adopted = found.writable();
+        let (members, missing) = self.wanted(given.unwrap_or(&adopted));
+        let arn = |name: &str| desired.parameter_arn(name);
+        let (old, new) = (normalisers.task_definition(&adopted, &arn), normalisers.task_definition(&members, &arn));
+        let differences = differences(&old, &new);
+        let family = &desired.job.family;
+        let reference = found.reference();
+        let revision = reference.as_ref().map_or(0, |reference| reference.revision());
+        if differences.is_empty() {
+            self.item(Thing::TaskDefinition, family, Sign::Same, format!("revision {revision}"));
+            return Pinned { members: adopted, pin: reference.map(Pin::Revision) };
+        }
+        let what = match (given, missing.as_slice()) {
+            (None, [one]) => format!("secret {one} is missing"),
+            (None, several) => format!("secrets {} are missing", several.join(", ")),
+            (Some(_), _) => "differs from the given document".to_owned(),
+        };
+        let step = Step::Register { members: members.clone(), tags: register_tags(found, desired) };
+        let why = format!("new revision after {revision}: {what}");
+        let item = self.item(Thing::TaskDefinition, family, Sign::Change, why);
+        item.steps.push(step);
+        if given.is_some() {
+            item.details = lines(&differences);
+        }
+        Pinned { members, pin: Some(Pin::New) }
+    }
+
+    /// The document with the job's secrets in its container, and the names of those that were missing.
+    fn wanted(&self, base: &Map<String, Value>) -> (Map<String, Value>, Vec<String>) {
+        let (desired, normalisers) = (self.desired, self.normalisers);
+        let mut members = base.clone();
+        members.insert("family".to_owned(), desired.job.family.clone().into());
+        let containers = members.get_mut("containerDefinitions").and_then(Value::as_array_mut);
+        let container = containers
+            .into_iter()
+            .flatten()
+            .find(|container| container["name"] == desired.job.container.as_str())
+            .and_then(Value::as_object_mut);
+        let missing = container.map(|container| add_secrets(container, desired, normalisers));
+        (members, missing.unwrap_or_default())
+    }
+}
+
+fn add_secrets(container: &mut Map<String, Value>, desired: &Desired, normalisers: Normalisers) -> Vec<String> {
+    let mut missing = Vec::new();
+    if desired.parameters.is_empty() {
+        return missing;
+    }
+    let list = container.entry("secrets").or_insert_with(|| json!([]));
+    let Some(list) = list.as_array_mut() else { return missing };
+    for parameter in &desired.parameters {
+        let wanted = json!({ "name": parameter.env, "valueFrom": parameter.arn });
+        match list.iter_mut().find(|secret| secret["name"] == parameter.env.as_str()) {
+            Some(there) if normalisers.same_secret(there, &wanted, &|name| desired.parameter_arn(name)) => continue,
+            Some(there) => *there = wanted,
+            None => list.push(wanted),
+        }
+        missing.push(parameter.env.clone());
+    }
+    missing
+}
+
+/// What the revision had, and ours. AWS keeps the names that start with `aws:` to itself.
+fn register_tags(found: &TaskDefinition, desired: &Desired) -> Tags {
+    let mut tags = found.tags.clone();
+    tags.retain(|name, _| !name.to_ascii_lowercase().starts_with("aws:"));
+    tags.extend(desired.tags.clone());
+    tags
+}

@@ -1,0 +1,289 @@
+//! The receipt of a proven run, kept in the Parameter Store beside the job.
+//!
+//! It says which run proved what: a hash for each field that the next scheduled run depends on. A [`VerifiedRun`] can be made
+//! only from a [`Proven`] run or by reading one back, strictly. Before a new run starts, the receipt is voided, so that only the
+//! newest run counts.
+//!
+//! The seal notices an edit by hand. It is an interlock, not a security boundary: whoever may write the parameter can compute it.
+//!
+//! Architecture invariant: no I/O, no clock; the moment of the proof is brought along.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::config::{Config, Job, Proof};
+use crate::fingerprint::Fingerprint;
+use crate::run::judge::Proven;
+
+/// The marker and version of a receipt.
+const RECEIPT_V1: &str = "verified-run/1";
+
+/// What a standard parameter holds.
+const MAX_BYTES: usize = 4096;
+
+/// Which job a receipt is of, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// The job's name.
+    pub job: String,
+    /// Its account.
+    pub account: String,
+    /// Its region.
+    pub region: String,
+}
+
+impl Owner {
+    /// Whose receipts a configuration's job has.
+    pub fn of(config: &Config, job: &Job) -> Owner {
+        Owner { job: job.name.clone(), account: config.account.clone(), region: config.region.clone() }
+    }
+
+    /// The name of the parameter that holds the receipt.
+    pub fn parameter(&self, app: &str) -> String {
+        format!("/{app}/{}/verified-run", self.job)
+    }
+}
+
+/// What the parameter holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Receipt {
+    /// The newest run proved itself.
+    Verified(VerifiedRun),
+    /// A run was started after the last proof, and did not prove itself (yet).
+    Void(Void),
+}
+
+/// A run that proved itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VerifiedRun {
+    path: Path,
+    proof: Proof,
+    #[serde(with = "rfc3339")]
+    at: Timestamp,
+    by: String,
+    task: String,
+    task_definition: String,
+    image_digest: Option<String>,
+    report: Option<Counts>,
+    fingerprint: Fingerprint,
+}
+
+/// By which way the run was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Path {
+    /// RunTask with the operator's rights: the scheduler's role has not been tried.
+    Direct,
+}
+
+/// What the run reported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counts {
+    /// The run, as its ledger names it.
+    pub run_id: String,
+    /// Rows of the snapshot.
+    pub fetched: u64,
+    /// Inserted, updated and reactivated places.
+    pub upserted: u64,
+    /// Places that vanished.
+    pub deactivated: u64,
+}
+
+/// A run that has not proved itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Void {
+    /// When it was started.
+    #[serde(with = "rfc3339")]
+    pub since: Timestamp,
+    /// Who started it.
+    pub by: String,
+    /// How it ended, as far as is known.
+    pub ending: Option<String>,
+}
+
+/// Why a parameter's value is no receipt of this job.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReceiptError {
+    /// Not JSON, or not its fields.
+    #[error("the receipt cannot be read: {0}")]
+    Shape(String),
+    /// Written by another version.
+    #[error("the receipt is of version {0:?}; this program reads {RECEIPT_V1:?}")]
+    Version(String),
+    /// Of another job, or of the same job elsewhere.
+    #[error("the receipt is of job {job} in {account}/{region}, not of this one")]
+    OtherJob {
+        /// That job.
+        job: String,
+        /// Its account.
+        account: String,
+        /// Its region.
+        region: String,
+    },
+    /// The seal does not fit.
+    #[error("the receipt was edited by hand")]
+    Edited,
+    /// More than a standard parameter holds.
+    #[error("the receipt is {0} bytes long; a standard parameter holds {MAX_BYTES}")]
+    TooLong(usize),
+}
+
+impl VerifiedRun {
+    /// The receipt of a run that was started directly.
+    pub fn direct(proven: &Proven, proof: Proof, fingerprint: Fingerprint, at: Timestamp, by: &str) -> VerifiedRun {
+        VerifiedRun {
+            path: Path::Direct,
+            proof,
+            // To the second, as it is written.
+            at: Timestamp::from_second(at.as_second()).unwrap_or(at),
+            by: by.to_owned(),
+            task: proven.task().arn.clone(),
+            task_definition: proven.task().task_definition.clone(),
+            image_digest: proven.image_digest().map(str::to_owned),
+            report: proven.report().map(|report| Counts {
+                run_id: report.run_id.to_string(),
+                fetched: report.fetched,
+                upserted: report.upserted,
+                deactivated: report.deactivated,
+            }),
+            fingerprint,
+        }
+    }
+
+    /// What the run depended on.
+    pub fn fingerprint(&self) -> &Fingerprint {
+        &self.fingerprint
+    }
+
+    /// When it was proven.
+    pub fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    /// Who proved it.
+    pub fn by(&self) -> &str {
+        &self.by
+    }
+
+    /// What was asked of it.
+    pub fn proof(&self) -> Proof {
+        self.proof
+    }
+
+    /// How it was started.
+    pub fn path(&self) -> Path {
+        self.path
+    }
+
+    /// The ARN of its task.
+    pub fn task(&self) -> &str {
+        &self.task
+    }
+
+    /// The ARN of the revision that it ran.
+    pub fn task_definition(&self) -> &str {
+        &self.task_definition
+    }
+
+    /// The digest of the image that it ran.
+    pub fn image_digest(&self) -> Option<&str> {
+        self.image_digest.as_deref()
+    }
+
+    /// What it reported.
+    pub fn counts(&self) -> Option<&Counts> {
+        self.report.as_ref()
+    }
+}
+
+/// The receipt as the parameter holds it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    geuneul: String,
+    job: String,
+    account: String,
+    region: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    verified: Option<VerifiedRun>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    void: Option<Void>,
+    seal: String,
+}
+
+impl Document {
+    fn sealed(mut self) -> Document {
+        self.seal = String::new();
+        self.seal = hex::encode(Sha256::digest(self.text()));
+        self
+    }
+
+    fn text(&self) -> String {
+        serde_json::to_string(self).expect("a receipt has only strings and numbers")
+    }
+}
+
+impl Receipt {
+    /// The text to keep.
+    pub fn to_text(&self, owner: &Owner) -> Result<String, ReceiptError> {
+        let Owner { job, account, region } = owner.clone();
+        let (verified, void) = match self {
+            Receipt::Verified(run) => (Some(run.clone()), None),
+            Receipt::Void(void) => (None, Some(void.clone())),
+        };
+        let seal = String::new();
+        let text =
+            Document { geuneul: RECEIPT_V1.to_owned(), job, account, region, verified, void, seal }.sealed().text();
+        if text.len() > MAX_BYTES { Err(ReceiptError::TooLong(text.len())) } else { Ok(text) }
+    }
+
+    /// Reads a receipt of this very job, and no other.
+    pub fn read(text: &str, owner: &Owner) -> Result<Receipt, ReceiptError> {
+        let shape = |error: serde_json::Error| ReceiptError::Shape(error.to_string());
+        // The version first: a receipt of another version has other fields.
+        #[derive(Deserialize)]
+        struct Marker {
+            geuneul: String,
+        }
+        let Marker { geuneul } = serde_json::from_str(text).map_err(shape)?;
+        if geuneul != RECEIPT_V1 {
+            return Err(ReceiptError::Version(geuneul));
+        }
+        let document: Document = serde_json::from_str(text).map_err(shape)?;
+        let seal = document.seal.clone();
+        let document = document.sealed();
+        if seal != document.seal {
+            return Err(ReceiptError::Edited);
+        }
+        let Document { geuneul: _, job, account, region, verified, void, seal: _ } = document;
+        if (&job, &account, &region) != (&owner.job, &owner.account, &owner.region) {
+            return Err(ReceiptError::OtherJob { job, account, region });
+        }
+        match (verified, void) {
+            (Some(run), None) => Ok(Receipt::Verified(run)),
+            (None, Some(void)) => Ok(Receipt::Void(void)),
+            _ => Err(ReceiptError::Shape("exactly one of verified and void is expected".to_owned())),
+        }
+    }
+}
+
+/// Moments as RFC 3339, to the second, in UTC.
+mod rfc3339 {
+    use jiff::Timestamp;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format!("{at:.0}"))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+use super::*;
+
+fn owner() -> Owner {
+    Owner { job: "library-sync".to_owned(), account: "123456789012".to_owned(), region: "ap-northeast-2".to_owned() }
+}
+
+fn hashes() -> serde_json::Value {
+    let fields = ["target", "role", "input", "revision", "content", "image", "secrets"];
+    let hash = || serde_json::Value::from("ab".repeat(32));
+    fields.iter().map(|field| ((*field).to_owned(), hash())).collect()
+}
+
+/// A receipt is made from a proven run only, so that a test reads one.
+fn verified() -> Receipt {
+    let run = serde_json::json!({
+        "path": "direct",
+        "proof": "run-report",
+        "at": "2026-11-29T03:00:00Z",
+        "by": "arn:aws:sts::123456789012:assumed-role/operator/kim",
+        "task": "arn:aws:ecs:ap-northeast-2:123456789012:task/geuneul/0123456789abcdef",
+        "task_definition": "arn:aws:ecs:ap-northeast-2:123456789012:task-definition/geuneul:77",
+        "image_digest": "sha256:ab",
+        "report": {"run_id": "7b0b1f3e-1111-4222-8333-944445555666", "fetched": 3555, "upserted": 12, "deactivated": 3},
+        "fingerprint": hashes(),
+    });
+    Receipt::Verified(serde_json::from_value(run).unwrap())
+}
+
+fn void() -> Receipt {
+    let since = "2026-11-29T03:00:00Z".parse().unwrap();
+    Receipt::Void(Void { since, by: "arn:aws:iam::123456789012:user/kim".to_owned(), ending: None })
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    for receipt in [verified(), void()] {
+        let text = receipt.to_text(&owner()).unwrap();
+        assert_eq!(Receipt::read(&text, &owner()), Ok(receipt));
+    }
+    let text = verified().to_text(&owner()).unwrap();
+    assert!(text.starts_with(r#"{"geuneul":"verified-run/1","job":"library-sync","account":"123456789012""#), "{text}");
+    assert!(text.len() < MAX_BYTES / 2, "{}", text.len());
+}
+
+#[test]
+fn a_receipt_of_anything_else_is_refused() {
+    let text = verified().to_text(&owner()).unwrap();
+    for other in [
+        Owner { job: "other".to_owned(), ..owner() },
+        Owner { account: "210987654321".to_owned(), ..owner() },
+        Owner { region: "us-east-1".to_owned(), ..owner() },
+    ] {
+        assert!(matches!(Receipt::read(&text, &other), Err(ReceiptError::OtherJob { .. })));
+    }
+    // Renaming the job inside it is an edit like any other.
+    let edits = [
+        ("\"library-sync\"", "\"other\""),
+        ("2026-11-29T03:00:00Z", "2027-11-29T03:00:00Z"),
+        ("\"fetched\":3555", "\"fetched\":3556"),
+        ("\"path\":\"direct\"", "\"path\":\"direct\",\"path\":\"direct\""),
+    ];
+    for (from, to) in edits {
+        assert!(text.contains(from), "{from}");
+        let error = Receipt::read(&text.replacen(from, to, 1), &owner()).unwrap_err();
+        assert!(matches!(error, ReceiptError::Edited | ReceiptError::Shape(_)), "{from}: {error}");
+    }
+    assert_eq!(Receipt::read(&text.replacen("fetched\":3555", "fetched\":1", 1), &owner()), Err(ReceiptError::Edited));
+    let next = text.replace("verified-run/1", "verified-run/2").replace("\"path\"", "\"way\"");
+    assert_eq!(Receipt::read(&next, &owner()), Err(ReceiptError::Version("verified-run/2".to_owned())));
+    let both = text.replacen(r#""seal""#, r#""void":null,"seal""#, 1);
+    assert!(Receipt::read(&both, &owner()).is_ok(), "an absent void is no void");
+    for shape in ["", "{}", "[]", "null", "3 minutes ago", &text[..text.len() - 2], r#"{"geuneul":"verified-run/1"}"#] {
+        assert!(matches!(Receipt::read(shape, &owner()), Err(ReceiptError::Shape(_))), "{shape}");
+    }
+    let grown = text.replacen(r#""seal""#, r#""later":1,"seal""#, 1);
+    assert!(matches!(Receipt::read(&grown, &owner()), Err(ReceiptError::Shape(_))));
+}
+
+#[test]
+fn a_receipt_fits_a_standard_parameter_or_says_so() {
+    let Receipt::Verified(run) = verified() else { unreachable!() };
+    let long = Receipt::Verified(VerifiedRun { by: "x".repeat(MAX_BYTES), ..run });
+    assert!(matches!(long.to_text(&owner()), Err(ReceiptError::TooLong(length)) if length > MAX_BYTES));
+}

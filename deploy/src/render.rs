@@ -1,0 +1,100 @@
+//! Values as text for a person.
+//!
+//! Architecture invariant: no I/O, no async, no clock, no SDK; what is printed is returned as a string.
+
+use std::fmt::Write as _;
+
+use crate::model::{Live, Seen, State};
+use crate::plan::{Cure, Item, Plan, Sign, Wish};
+use crate::receipt::Receipt;
+
+/// How to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Whether to colour.
+    pub color: bool,
+}
+
+impl Style {
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// A whole plan: what changes first, then what does not, then the sum.
+pub fn plan(plan: &Plan, style: Style) -> String {
+    let mut out = format!("{} in {}\n\n", plan.job, plan.place);
+    let mut items: Vec<&Item> = plan.items.iter().collect();
+    items.sort_by_key(|item| item.sign);
+    let width = items.iter().map(|item| item.name.len()).max().unwrap_or(0);
+    for item in items {
+        let (mark, code) = match item.sign {
+            Sign::Create => ("+", "32"),
+            Sign::Change => ("~", "33"),
+            Sign::Blocked => ("!", "31"),
+            Sign::Same => ("=", "2"),
+            Sign::Unread => ("?", "35"),
+        };
+        let line = format!("  {mark} {:<16} {:<width$}  {}", item.thing.as_str(), item.name, item.why);
+        let _ = writeln!(out, "{}", style.paint(code, line.trim_end()));
+        let label_width = item.details.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
+        for (label, text) in &item.details {
+            let _ = writeln!(out, "      {label:<label_width$}  {text}");
+        }
+    }
+    let _ = writeln!(out, "\n{}", sum(plan));
+    out
+}
+
+fn sum(plan: &Plan) -> String {
+    let counted = [
+        (Sign::Create, "to create"),
+        (Sign::Change, "to change"),
+        (Sign::Blocked, "blocked"),
+        (Sign::Same, "as wanted"),
+        (Sign::Unread, "not seen"),
+    ];
+    let parts = counted.iter().filter_map(|(sign, words)| match plan.count(*sign) {
+        0 => None,
+        n => Some(format!("{n} {words}")),
+    });
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// What a person should know besides, one line each.
+pub fn notes(plan: &Plan, live: &Live) -> Vec<String> {
+    let mut notes = plan.notes.clone();
+    if let Seen::Present(Ok(Receipt::Verified(run))) = &live.receipt
+        && plan.moves_the_run()
+    {
+        let revision = run.task_definition().rsplit(':').next().unwrap_or_default();
+        let day = run.at().strftime("%Y-%m-%d");
+        notes.push(format!("the verified run of {day} was of revision {revision} and will no longer count"));
+    }
+    notes
+}
+
+/// The exact next command, when there is one.
+pub fn next(plan: &Plan, live: &Live, wish: Wish, program: &str) -> Option<String> {
+    let only_disabled_helps = |plan: &Plan| plan.refusals.iter().all(|refusal| refusal.cure == Some(Cure::Disabled));
+    if !only_disabled_helps(plan) {
+        return None;
+    }
+    if plan.steps().next().is_some() {
+        let mut command = format!("{program} apply");
+        if wish.disabled || !plan.refusals.is_empty() || plan.state == Some(State::Disabled) {
+            command.push_str(" --disabled");
+        }
+        for (flag, said) in [("--adopt", wish.adopt), ("--rotate", wish.rotate)] {
+            if said {
+                let _ = write!(command, " {flag}");
+            }
+        }
+        return Some(command);
+    }
+    match (plan.state, &live.receipt) {
+        (Some(State::Disabled), Seen::Present(Ok(Receipt::Verified(_)))) => Some(format!("{program} enable")),
+        (Some(State::Disabled), _) => Some(format!("{program} trigger-now")),
+        (Some(State::Enabled) | None, _) => None,
+    }
+}

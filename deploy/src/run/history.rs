@@ -1,0 +1,28 @@
+//! The runs that the log still remembers, by their reports.
+
+use geuneul::{RunReport, Trigger};
+
+use crate::cloud::{Answer, Aws};
+
+/// How many streams are looked into: a monthly job has few, and each costs a call.
+const STREAMS: usize = 5;
+/// The report is the last line of a run; what another program prints after it is not much.
+const LINES: i32 = 20;
+
+/// The reports of the last runs, newest first. `prefix` is how the names of the container's streams begin.
+pub async fn recent_runs(aws: &Aws, group: &str, prefix: &str) -> Answer<Vec<RunReport>> {
+    let streams = aws.newest_streams(group).await?;
+    let mut reports = Vec::new();
+    for stream in streams.iter().filter(|stream| stream.name.starts_with(prefix)).take(STREAMS) {
+        let lines = aws.last_log_lines(stream, LINES).await?;
+        reports.extend(RunReport::last_of(lines.iter().map(|line| line.text.as_str())).and_then(Result::ok));
+    }
+    reports.sort_by(|a, b| b.started_at.cmp(&a.started_at));
+    Ok(reports)
+}
+
+/// The newest run that the schedule itself started, if it succeeded: the scheduler's role, the target and the Input work.
+pub fn proof_of_the_scheduled_path(reports: &[RunReport]) -> Option<&RunReport> {
+    let newest = reports.iter().find(|report| report.trigger == Trigger::Scheduled)?;
+    (newest.outcome == geuneul::Outcome::Succeeded).then_some(newest)
+}

@@ -1,0 +1,196 @@
+//! Did the run prove that the schedule works?
+//!
+//! Exit code 0 alone proves little: a run that was skipped ends with it, so does one whose command was dropped on the way, and so
+//! may a side container. Proven is a run whose named container exited 0, whose task was the one that the Input asks for, and
+//! which reported rows. Everything else is one of the [`Ending`]s.
+//!
+//! Architecture invariant: pure; no SDK, no clock. A [`Proven`] is made nowhere else.
+
+use geuneul::{Outcome, RunReport, Trigger, outcomes_of};
+
+use super::ending::Ending;
+use crate::config::Proof;
+use crate::model::run_task::ManualRun;
+use crate::model::task::{Container, Task};
+
+/// What the log stream of the task's container held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Report {
+    /// Its last report.
+    Found(Box<RunReport>),
+    /// A line that claims to be one and cannot be read.
+    Unreadable(String),
+    /// No such line.
+    Missing,
+    /// The stream could not be read.
+    NotRead(String),
+}
+
+/// A run that proved itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proven {
+    task: Task,
+    image_digest: Option<String>,
+    report: Option<Box<RunReport>>,
+}
+
+impl Proven {
+    /// The task.
+    pub fn task(&self) -> &Task {
+        &self.task
+    }
+
+    /// The digest of the image that ran, when AWS tells it.
+    pub fn image_digest(&self) -> Option<&str> {
+        self.image_digest.as_deref()
+    }
+
+    /// What the run said about itself, when that was asked for.
+    pub fn report(&self) -> Option<&RunReport> {
+        self.report.as_deref()
+    }
+}
+
+/// Judges a task that has stopped.
+pub fn judge(asked: &ManualRun, task: &Task, report: &Report, proof: Proof) -> Result<Proven, Ending> {
+    let name = &asked.task().container;
+    let container = task.container(name).ok_or_else(|| no_exit_code(task, name, None))?;
+    let code = container.exit_code.ok_or_else(|| no_exit_code(task, name, Some(container)))?;
+    match task.stop_code.as_deref() {
+        Some("UserInitiated") => return Err(Ending::StoppedByPerson { reason: reason(task, None) }),
+        Some(stop @ ("SpotInterruption" | "TerminationNotice")) => {
+            return Err(Ending::TakenAway { stop_code: stop.to_owned(), reason: reason(task, None) });
+        }
+        _ => {}
+    }
+    // Before the exit code: a job whose command was dropped fails too, and the dropped command is what to repair.
+    let differences = differences(asked, task);
+    if !differences.is_empty() {
+        return Err(Ending::NotAsAsked { exit_code: code, differences });
+    }
+    if code != 0 {
+        return Err(failed(name, code, container, report));
+    }
+    let report = match proof {
+        Proof::ExitCode => None,
+        Proof::RunReport => Some(succeeded_with_rows(report)?),
+    };
+    Ok(Proven { task: task.clone(), image_digest: container.image_digest.clone(), report })
+}
+
+fn no_exit_code(task: &Task, name: &str, container: Option<&Container>) -> Ending {
+    let reason = reason(task, container);
+    match task.stop_code.as_deref() {
+        Some("UserInitiated") => Ending::StoppedByPerson { reason },
+        Some(stop @ ("SpotInterruption" | "TerminationNotice")) => {
+            Ending::TakenAway { stop_code: stop.to_owned(), reason }
+        }
+        Some("TaskFailedToStart") => Ending::NeverStarted { reason },
+        stop => Ending::NoExitCode { container: name.to_owned(), stop_code: stop.map(str::to_owned), reason },
+    }
+}
+
+fn failed(name: &str, code: i32, container: &Container, report: &Report) -> Ending {
+    if let Some(reason) = container.reason.as_ref().filter(|reason| reason.starts_with("OutOfMemory")) {
+        return Ending::OutOfMemory { exit_code: code, reason: reason.clone() };
+    }
+    let said = match report {
+        // Another outcome's code: the report is not of this end (the process was killed after it had printed).
+        Report::Found(report) if i32::from(report.outcome.exit_code()) == code => Some(report),
+        _ => None,
+    };
+    Ending::Failed {
+        container: name.to_owned(),
+        exit_code: code,
+        outcomes: said.map_or_else(|| outcomes_of(code), |report| vec![report.outcome]),
+        error: said.and_then(|report| report.error.as_ref()).map(|error| error.message.clone()),
+    }
+}
+
+fn succeeded_with_rows(report: &Report) -> Result<Box<RunReport>, Ending> {
+    let report = match report {
+        Report::Found(report) => report,
+        Report::Unreadable(why) => return Err(Ending::UnreadableReport { why: why.clone() }),
+        Report::Missing => return Err(Ending::NoReport),
+        Report::NotRead(why) => return Err(Ending::LogNotRead { why: why.clone() }),
+    };
+    if report.outcome != Outcome::Succeeded {
+        let holder = report.skip.as_ref().and_then(|skip| skip.holder_run_id.as_ref());
+        return Err(Ending::Unsuccessful { outcome: report.outcome, holder: holder.map(ToString::to_string) });
+    }
+    if report.trigger != Trigger::Manual {
+        let why = format!("it says trigger={}, and this run was started by a person", report.trigger);
+        return Err(Ending::UnreadableReport { why });
+    }
+    if !report.adds_up() {
+        return Err(Ending::UnreadableReport { why: "its counts do not add up".to_owned() });
+    }
+    if report.fetched == 0 {
+        return Err(Ending::NoRows);
+    }
+    Ok(report.clone())
+}
+
+fn reason(task: &Task, container: Option<&Container>) -> String {
+    let mut words: Vec<&str> = Vec::new();
+    let container = container.and_then(|container| container.reason.as_deref());
+    for text in [task.stopped_reason.as_deref(), container].into_iter().flatten() {
+        if !text.is_empty() && !words.contains(&text) {
+            words.push(text);
+        }
+    }
+    if words.is_empty() { "AWS gives no reason".to_owned() } else { words.join("; ") }
+}
+
+/// Where the task is not the one that was asked for. AWS does not show security groups and public addresses of a task.
+fn differences(asked: &ManualRun, task: &Task) -> Vec<String> {
+    let wanted = asked.task();
+    let mut found = Vec::new();
+    let mut compare = |what: &str, is: Option<&str>, wanted: &str| {
+        if is != Some(wanted) {
+            found.push(format!("{what} is {}, asked for {wanted}", is.unwrap_or("not set")));
+        }
+    };
+    compare("task definition", Some(&task.task_definition), wanted.task_definition.arn());
+    compare("startedBy", task.started_by.as_deref(), asked.started_by());
+    compare("launch type", task.launch_type.as_deref(), "FARGATE");
+    let short = |cluster: &str| cluster.rsplit('/').next().unwrap_or(cluster).to_owned();
+    compare("cluster", Some(&short(&task.cluster)), &short(&wanted.cluster));
+
+    let overridden = task.overrides.iter().find(|overridden| overridden.name == wanted.container);
+    let nothing = Default::default();
+    let overridden = overridden.unwrap_or(&nothing);
+    if overridden.command != wanted.command {
+        found.push(format!("command is {:?}, asked for {:?}", overridden.command, wanted.command));
+    }
+    // Values stay unsaid: a variable may hold something that nobody wants in a log.
+    let environment = asked.environment();
+    for (name, value) in &environment {
+        match overridden.environment.get(name) {
+            Some(is) if is == value => {}
+            Some(_) => found.push(format!("variable {name} has another value")),
+            None => found.push(format!("variable {name} is missing")),
+        }
+    }
+    found.extend(
+        overridden
+            .environment
+            .keys()
+            .filter(|name| !environment.contains_key(*name))
+            .map(|name| format!("variable {name} was not asked for")),
+    );
+    for other in task.overrides.iter().filter(|other| other.name != wanted.container) {
+        if !other.command.is_empty() || !other.environment.is_empty() {
+            found.push(format!("container {} is overridden, which was not asked for", other.name));
+        }
+    }
+    match &task.subnet {
+        Some(subnet) if wanted.network.subnets.contains(subnet) => {}
+        Some(subnet) => found.push(format!("subnet is {subnet}, which was not asked for")),
+        None => found.push("no subnet is shown".to_owned()),
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,30 @@
+//! Starting the run.
+
+use std::time::Duration;
+
+use super::ending::Ending;
+use crate::cloud::{Aws, CloudError};
+use crate::model::run_task::ManualRun;
+use crate::model::task::Task;
+
+/// How long a new role may take until ECS can assume it.
+const ROLE_PROPAGATION: Duration = Duration::from_secs(120);
+
+/// Starts the task. A role that was made seconds ago cannot be assumed yet; that is waited for, and nothing else is tried twice
+/// (the SDK repeats what is safe to repeat: the client token is in the request).
+pub async fn start(aws: &Aws, run: &ManualRun) -> Result<Result<Task, Ending>, CloudError> {
+    let begun = tokio::time::Instant::now();
+    let mut pause = Duration::from_secs(1);
+    loop {
+        match aws.run_task(run).await {
+            Err(error) if error.said.contains("unable to assume the role") && begun.elapsed() < ROLE_PROPAGATION => {
+                if pause == Duration::from_secs(1) {
+                    eprintln!("ECS cannot assume the task's role yet; waiting up to 2 minutes for IAM");
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(10));
+            }
+            answer => return Ok(answer?.map_err(Ending::NotPlaced)),
+        }
+    }
+}

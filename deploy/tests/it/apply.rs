@@ -1,0 +1,339 @@
+//! `apply`: what is really sent, what stands in its way, and every way in which it can break off.
+
+use deploy::cloud::{Roles, Schedules};
+use deploy::model::{State, TaskDefinition, tags};
+use deploy::templates;
+use rehearsal::local_aws::Fault;
+use serde_json::{Value, json};
+
+use crate::inside;
+use crate::plan::{refused, writes};
+use crate::scene::{JOB, Scene};
+
+#[test]
+fn the_documents_of_templates_are_what_is_sent() {
+    let scene = Scene::set();
+    scene.aws.forget_calls().unwrap();
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    let order = [
+        "ssm:PutParameter",
+        "iam:PutRolePolicy",
+        "ecs:RegisterTaskDefinition",
+        "iam:CreateRole",
+        "iam:PutRolePolicy",
+        "scheduler:CreateScheduleGroup",
+        "scheduler:CreateSchedule",
+    ];
+    assert_eq!(writes(&scene), order);
+
+    let desired = inside::desired(&scene);
+    let calls = scene.aws.calls().unwrap();
+    let sent = |action: &str, nth: usize| &calls.iter().filter(|call| call.action == action).nth(nth).unwrap().request;
+    let document =
+        |request: &Value, member: &str| -> Value { serde_json::from_str(request[member].as_str().unwrap()).unwrap() };
+    let arn = format!("arn:aws:ssm:{}:{}:parameter/geuneul/api_key", scene.world.region, scene.world.account);
+    let execution = templates::fill(templates::EXECUTION_POLICY, &[("PARAMETER_ARNS", json!([arn]))]);
+    assert_eq!(document(sent("PutRolePolicy", 0), "PolicyDocument"), execution);
+    let group = format!("arn:aws:scheduler:{}:{}:schedule-group/{JOB}", scene.world.region, scene.world.account);
+    let trust = [("ACCOUNT", json!(scene.world.account)), ("GROUP_ARN", json!(group))];
+    let trust = templates::fill(templates::SCHEDULER_TRUST, &trust);
+    assert_eq!(document(sent("CreateRole", 0), "AssumeRolePolicyDocument"), trust);
+    let family = scene.world.task_definition.rsplit_once(':').unwrap().0;
+    let policy = [
+        ("EVERY_REVISION_ARN", json!(format!("{family}:*"))),
+        ("CLUSTER_ARN", json!(scene.world.cluster_arn)),
+        ("PASSED_ROLE_ARNS", json!([scene.world.execution_role, scene.world.task_role])),
+    ];
+    let policy = templates::fill(templates::SCHEDULER_POLICY, &policy);
+    assert_eq!(document(sent("PutRolePolicy", 1), "PolicyDocument"), policy);
+
+    let schedule = sent("CreateSchedule", 0);
+    let input: Value = serde_json::from_str(schedule["Target"]["Input"].as_str().unwrap()).unwrap();
+    let network = &desired.job.network;
+    let environment = &input["Overrides"]["ContainerOverrides"][0]["Environment"];
+    let values = [
+        ("CLUSTER", json!(scene.world.cluster)),
+        ("REVISION_ARN", json!(format!("{family}:2"))),
+        ("CLIENT_TOKEN", input["ClientToken"].clone()),
+        ("STARTED_BY", input["StartedBy"].clone()),
+        ("SUBNETS", json!(network.subnets)),
+        ("ASSIGN_PUBLIC_IP", json!("ENABLED")),
+        ("CONTAINER", json!(scene.world.container)),
+        ("COMMAND", json!(["--once", "--all"])),
+        ("ENVIRONMENT", environment.clone()),
+    ];
+    assert_eq!(input, templates::fill(templates::RUN_TASK_INPUT, &values));
+    assert_eq!(schedule["State"], "DISABLED");
+    assert_eq!(
+        schedule["Target"]["RetryPolicy"],
+        json!({ "MaximumEventAgeInSeconds": 3600, "MaximumRetryAttempts": 3 })
+    );
+
+    inside::run(async {
+        let cloud = inside::cloud(&scene).await;
+        let role = cloud.role(&desired.role.name).await.unwrap();
+        let group = cloud.group(JOB, &desired.group_arn()).await.unwrap();
+        assert!(tags::are_ours(&role.tags, JOB) && tags::are_ours(&group.tags.unwrap(), JOB));
+        let live = deploy::observe::observe(&cloud, &desired).await.unwrap();
+        let parameter = live.parameters[0].present().unwrap();
+        assert!(tags::are_ours(parameter.tags.as_ref().unwrap(), JOB));
+        assert!(tags::are_ours(&live.task_definition.present().unwrap().tags, JOB));
+    });
+}
+
+#[test]
+fn an_adopted_task_definition_keeps_everything_it_had() {
+    let scene = Scene::set();
+    let mut before = maximal(&scene);
+    scene.call("ecs", "RegisterTaskDefinition", &before);
+    let described = |scene: &Scene| {
+        scene.call(
+            "ecs",
+            "DescribeTaskDefinition",
+            &json!({ "taskDefinition": scene.world.family, "include": ["TAGS"] }),
+        )
+    };
+    let old = described(&scene);
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    let new = described(&scene);
+    let writable = |answer: &Value| {
+        TaskDefinition { members: answer["taskDefinition"].as_object().unwrap().clone(), tags: Default::default() }
+            .writable()
+    };
+    let (old_members, mut new_members) = (Value::Object(writable(&old)), Value::Object(writable(&new)));
+    let secrets = new_members["containerDefinitions"][0]["secrets"].as_array_mut().unwrap();
+    assert_eq!(secrets.pop().unwrap()["name"], "API_KEY");
+    assert_eq!(new_members, old_members);
+    // And what was registered is what was described: nothing was lost on the first way either.
+    for (member, value) in before.as_object_mut().unwrap() {
+        if member != "tags" && member != "containerDefinitions" {
+            assert_eq!(&new["taskDefinition"][member], value, "{member}");
+        }
+    }
+    let tags: Vec<_> = new["tags"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tag| (tag["key"].as_str().unwrap(), tag["value"].as_str().unwrap()))
+        .collect();
+    let mut tags = tags;
+    tags.sort();
+    assert_eq!(tags, [("job", JOB), ("managed-by", "geuneul-deploy"), ("team", "도서관")]);
+}
+
+#[test]
+fn a_given_task_definition_is_registered_and_then_as_wanted() {
+    let scene = Scene::set();
+    let mut document = maximal(&scene);
+    for member in ["tags", "family"] {
+        document.as_object_mut().unwrap().remove(member);
+    }
+    document["cpu"] = json!(".25 vCPU");
+    document["memory"] = json!("0.5 GB");
+    std::fs::write(scene.path().join("task.json"), document.to_string()).unwrap();
+    scene.edit_config(|config| {
+        *config = config.replace("container = ", "task_definition = \"task.json\"\ncontainer = ")
+    });
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    scene.expect(&["plan", "--detailed-exitcode"], 0);
+    document["containerDefinitions"][0]["image"] = json!("another:2");
+    std::fs::write(scene.path().join("task.json"), document.to_string()).unwrap();
+    let said = scene.transcript(&["plan", "--detailed-exitcode"]);
+    assert!(said.contains("containerDefinitions[app].image") && said.contains("-> another:2"), "{said}");
+}
+
+#[test]
+fn what_is_not_ours_is_refused_and_taken_over_only_when_told() {
+    let scene = Scene::set();
+    let desired = inside::desired(&scene);
+    inside::run(async {
+        let cloud = inside::cloud(&scene).await;
+        let theirs = [("team".to_owned(), "other".to_owned())].into();
+        cloud.create_role(&desired.role.name, &desired.trust(), &theirs).await.unwrap();
+        cloud.create_group(JOB, &theirs).await.unwrap();
+    });
+    let said = refused(&scene, &["apply", "--disabled", "--yes"]);
+    assert!(said.contains("role library-sync-scheduler is there and not ours"), "{said}");
+    assert!(said.contains("schedule group library-sync is there and not ours"), "{said}");
+    assert!(said.contains("--adopt"), "{said}");
+    scene.expect(&["apply", "--disabled", "--adopt", "--yes"], 0);
+    scene.expect(&["plan", "--detailed-exitcode"], 0);
+    let tags = inside::run(async { inside::cloud(&scene).await.role(&desired.role.name).await.unwrap().tags });
+    assert!(tags::are_ours(&tags, JOB) && tags["team"] == "other");
+}
+
+#[test]
+fn apply_never_switches_on_and_does_not_move_an_enabled_job() {
+    let scene = Scene::set();
+    let said = refused(&scene, &["apply", "--yes"]);
+    assert!(said.contains("schedule library-sync is new"), "{said}");
+    let said = refused(&scene, &["apply", "--disabled"]);
+    assert!(said.contains("nobody is here to confirm"), "{said}");
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    inside::run(async {
+        let cloud = inside::cloud(&scene).await;
+        let schedule = cloud.schedule(JOB, JOB).await.unwrap();
+        cloud.update_schedule(&schedule.with_state(State::Enabled)).await.unwrap();
+    });
+    // Nothing to do: ENABLED is as wanted as DISABLED.
+    scene.expect(&["plan", "--detailed-exitcode"], 0);
+    scene.expect(&["apply"], 0);
+    assert_eq!(scene.schedule()["State"], "ENABLED");
+    // What an enabled job runs is moved only by switching it off first.
+    scene.edit_config(|config| *config = config.replace("--all", "--some"));
+    let said = refused(&scene, &["apply", "--yes"]);
+    assert!(said.contains("ENABLED"), "{said}");
+    insta::with_settings!({ filters => Scene::filters(), omit_expression => true }, {
+        insta::assert_snapshot!("apply_to_an_enabled_job", scene.transcript(&["apply", "--disabled", "--yes"]));
+    });
+    assert_eq!(scene.schedule()["State"], "DISABLED");
+    // Plain apply keeps DISABLED as well.
+    scene.edit_config(|config| *config = config.replace("--some", "--all"));
+    scene.expect(&["apply", "--yes"], 0);
+    assert_eq!(scene.schedule()["State"], "DISABLED");
+}
+
+#[test]
+fn after_a_failure_at_any_step_apply_again_converges() {
+    let writes = [
+        ("ssm", "PutParameter"),
+        ("iam", "PutRolePolicy"),
+        ("ecs", "RegisterTaskDefinition"),
+        ("iam", "CreateRole"),
+        ("scheduler", "CreateScheduleGroup"),
+        ("scheduler", "CreateSchedule"),
+    ];
+    // Once the call is not carried out; once it is, and the answer is lost: then the next apply finds what it made.
+    for fault in [Fault::before, Fault::after] {
+        let scene = Scene::set();
+        for (service, action) in writes {
+            scene.aws.fault(&fault(service, action).error(400, "ValidationException", "made to fail")).unwrap();
+            let output = scene.expect(&["apply", "--disabled", "--yes"], 1);
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(said.contains("made to fail") && said.contains("run the same command again"), "{said}");
+            if action == "CreateScheduleGroup" {
+                assert!(said.contains("not attempted: create schedule library-sync"), "{said}");
+            }
+        }
+        scene.expect(&["apply", "--disabled", "--yes"], 0);
+        scene.expect(&["plan", "--detailed-exitcode"], 0);
+        assert_eq!(scene.schedule()["State"], "DISABLED");
+    }
+}
+
+#[test]
+fn iam_is_waited_for() {
+    let scene = Scene::set();
+    scene.aws.delay_iam(2).unwrap();
+    let output = scene.expect(&["apply", "--disabled", "--yes"], 0);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("waiting: IAM may need"), "{said}");
+    scene.expect(&["plan", "--detailed-exitcode"], 0);
+}
+
+#[test]
+fn a_value_moves_only_when_it_is_absent_or_told_to() {
+    let scene = Scene::applied();
+    let version = |scene: &Scene| {
+        let filter =
+            json!({ "ParameterFilters": [{ "Key": "Name", "Option": "Equals", "Values": ["/geuneul/api_key"] }] });
+        scene.call("ssm", "DescribeParameters", &filter)["Parameters"][0]["Version"].as_i64().unwrap()
+    };
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    assert_eq!(version(&scene), 1);
+    scene.expect(&["apply", "--disabled", "--rotate", "--yes"], 0);
+    assert_eq!(version(&scene), 2);
+    // A value that cannot be used changes nothing.
+    for (value, why) in [("", "it is empty"), ("a{{b}}", "it contains {{")] {
+        scene.aws.forget_calls().unwrap();
+        let output =
+            scene.deploy(&["apply", "--disabled", "--rotate", "--yes"]).env("API_KEY", value).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(3) && said.contains(why), "{said}");
+        assert_eq!(writes(&scene), Vec::<String>::new());
+    }
+    assert_eq!(version(&scene), 2);
+}
+
+#[test]
+fn the_secret_is_in_the_parameter_and_nowhere_else() {
+    let scene = Scene::set();
+    let canary = "c4n4ry+key/of=the=portal==";
+    let said = |arguments: &[&str]| {
+        let mut command = scene.deploy(arguments);
+        let output = command.env("API_KEY", format!("{canary}\n")).env("RUST_LOG", "trace").output().unwrap();
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    };
+    let fault = Fault::before("ssm", "PutParameter").error(400, "ValidationException", "made to fail");
+    scene.aws.fault(&fault).unwrap();
+    let everything = [
+        said(&["apply", "--disabled", "--yes"]),
+        said(&["apply", "--disabled", "--yes"]),
+        said(&["plan"]),
+        said(&["apply", "--disabled", "--rotate", "--yes"]),
+        scene.aws.state().unwrap(),
+        scene.aws.log().unwrap(),
+    ]
+    .join("\n");
+    assert!(everything.contains("one line break at the end"), "{everything}");
+    assert!(everything.contains("applied"), "{everything}");
+    for form in [canary.to_owned(), canary.replace('+', "%2B"), canary.replace('/', "\\/")] {
+        assert!(!everything.contains(&form), "the secret leaked");
+    }
+    let stored = scene.call("ssm", "GetParameter", &json!({ "Name": "/geuneul/api_key", "WithDecryption": true }));
+    assert_eq!(stored["Parameter"]["Value"], canary);
+}
+
+/// A task definition with as much in it as Fargate and the local AWS take.
+fn maximal(scene: &Scene) -> Value {
+    let image = "123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/job:1";
+    json!({
+        "family": scene.world.family,
+        "taskRoleArn": scene.world.task_role,
+        "executionRoleArn": scene.world.execution_role,
+        "networkMode": "awsvpc",
+        "requiresCompatibilities": ["FARGATE"],
+        "cpu": "256",
+        "memory": "512",
+        "pidMode": "task",
+        "enableFaultInjection": true,
+        "ephemeralStorage": { "sizeInGiB": 30 },
+        "runtimePlatform": { "cpuArchitecture": "X86_64", "operatingSystemFamily": "LINUX" },
+        "volumes": [{ "name": "spool" }],
+        "proxyConfiguration": {
+            "type": "APPMESH", "containerName": "proxy", "properties": [{ "name": "ProxyIngressPort", "value": "15000" }]
+        },
+        "containerDefinitions": [
+            {
+                "name": scene.world.container,
+                "image": image,
+                "command": ["serve"],
+                "essential": true,
+                "environment": [{ "name": "EMPTY", "value": "" }, { "name": "A", "value": "1" }],
+                "secrets": [{ "name": "DB_PASSWORD", "valueFrom": "/app/db_password" }],
+                "portMappings": [{ "containerPort": 8080 }],
+                "mountPoints": [{ "sourceVolume": "spool", "containerPath": "/spool", "readOnly": false }],
+                "ulimits": [{ "name": "nofile", "softLimit": 1024, "hardLimit": 4096 }],
+                "healthCheck": { "command": ["CMD", "true"], "interval": 30 },
+                "dependsOn": [{ "containerName": "proxy", "condition": "START" }],
+                "restartPolicy": { "enabled": true },
+                "linuxParameters": { "initProcessEnabled": true },
+                "dockerLabels": { "org.example": "yes" },
+                "versionConsistency": "enabled",
+                "stopTimeout": 120,
+                "readonlyRootFilesystem": true,
+                "user": "65532",
+                "logConfiguration": {
+                    "logDriver": "awslogs",
+                    "options": {
+                        "awslogs-group": scene.world.log_group,
+                        "awslogs-region": scene.world.region,
+                        "awslogs-stream-prefix": "app"
+                    }
+                }
+            },
+            { "name": "proxy", "image": image, "essential": false, "cpu": 10 }
+        ],
+        "tags": [{ "key": "team", "value": "도서관" }]
+    })
+}

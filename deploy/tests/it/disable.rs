@@ -1,0 +1,66 @@
+//! `disable`: the whole schedule goes back, switched off; and when AWS refuses, there is another way out.
+
+use deploy::cloud::Schedules;
+use deploy::model::State;
+use rehearsal::local_aws::Fault;
+use serde_json::json;
+
+use crate::inside;
+use crate::scene::{JOB, Scene};
+
+fn enabled() -> Scene {
+    let scene = Scene::applied();
+    inside::run(async {
+        let cloud = inside::cloud(&scene).await;
+        let mut schedule = cloud.schedule(JOB, JOB).await.unwrap().with_state(State::Enabled);
+        // What `deploy` knows nothing of must come back as it was.
+        schedule.0.insert("Description".into(), json!("매월 도서관"));
+        schedule.0.insert("StartDate".into(), json!(1_764_547_200.0));
+        cloud.update_schedule(&schedule).await.unwrap();
+    });
+    scene
+}
+
+#[test]
+fn everything_else_comes_back_as_it_was() {
+    let scene = enabled();
+    let before = scene.schedule();
+    scene.expect(&["disable"], 0);
+    let mut after = scene.schedule();
+    assert_eq!(after["State"], "DISABLED");
+    after["State"] = json!("ENABLED");
+    for read_only in ["LastModificationDate", "CreationDate"] {
+        after[read_only] = before[read_only].clone();
+    }
+    assert_eq!(after, before);
+    let said = String::from_utf8(scene.expect(&["disable"], 0).stdout).unwrap();
+    assert!(said.contains("DISABLED already"), "{said}");
+}
+
+#[test]
+fn an_old_start_date_does_not_keep_it_on() {
+    let scene = enabled();
+    let words = "The StartDate you specify cannot be earlier than 5 minutes ago.";
+    scene.aws.fault(&Fault::before("scheduler", "UpdateSchedule").error(400, "ValidationException", words)).unwrap();
+    scene.expect(&["disable"], 0);
+    assert_eq!(scene.schedule()["State"], "DISABLED");
+    assert_eq!(scene.schedule().get("StartDate"), None);
+}
+
+#[test]
+fn when_aws_refuses_the_schedule_is_saved_and_can_be_deleted() {
+    let scene = enabled();
+    scene.aws.deny("iam:PassRole").unwrap();
+    insta::with_settings!({ filters => Scene::filters(), omit_expression => true }, {
+        insta::assert_snapshot!("disable_without_pass_role", scene.transcript(&["disable"]));
+    });
+    assert_eq!(scene.schedule()["State"], "ENABLED");
+    scene.expect(&["disable", "--delete"], 0);
+    assert!(!scene.aws.state().unwrap().contains("매월 도서관"), "the schedule is still there");
+    for file in ["library-sync.schedule.json", "library-sync.schedule-2.json"] {
+        let saved = std::fs::read_to_string(scene.path().join(file)).unwrap();
+        assert!(saved.contains("매월 도서관") && saved.contains("ENABLED"), "{saved}");
+    }
+    let said = String::from_utf8(scene.expect(&["disable"], 0).stdout).unwrap();
+    assert!(said.contains("there is no schedule"), "{said}");
+}

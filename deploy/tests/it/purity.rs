@@ -1,0 +1,67 @@
+//! Who must not know what, read from the imports.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The code without its comments.
+fn code(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn the_sdk_is_imported_only_by_the_cloud() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    let inside = files.iter().filter(|path| path.starts_with(src.join("cloud")));
+    assert!(inside.clone().any(|path| code(path).contains("aws_sdk_")), "the test looks for the wrong word");
+    for path in files.iter().filter(|path| !path.starts_with(src.join("cloud"))) {
+        for word in ["aws_sdk_", "aws_config", "aws_smithy"] {
+            assert!(!code(path).contains(word), "{} knows {word}", path.display());
+        }
+    }
+}
+
+#[test]
+fn what_decides_has_no_io_no_async_and_no_clock() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files: Vec<_> = ["desired.rs", "check.rs", "normalise.rs", "render.rs"].map(|name| src.join(name)).into();
+    sources(&src.join("plan"), &mut files);
+    sources(&src.join("model"), &mut files);
+    assert!(files.len() > 10);
+    let forbidden = [
+        "async ",
+        ".await",
+        "tokio",
+        "aws_",
+        "SystemTime",
+        "Instant::now",
+        "Timestamp::now",
+        "Zoned::now",
+        "std::fs",
+        "std::env",
+        "std::io",
+        "std::net",
+        "std::process",
+        "println!",
+        "print!",
+    ];
+    for path in files.iter().filter(|path| !path.ends_with("tests.rs")) {
+        let code = code(path);
+        for word in forbidden {
+            assert!(!code.contains(word), "{} knows {word}", path.display());
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The stage, tested on itself.
+
+mod local_aws;
