@@ -223,8 +223,10 @@ fn tell_plan(plan: &Plan) {
 /// For how long the ledger is asked what became of a COMMIT.
 const SETTLE: Duration = Duration::from_secs(20);
 
-/// How long the goodbye of a failed or interrupted run may take; the process ends after it in any case.
-const GOODBYE: Duration = Duration::from_secs(2);
+/// How long the goodbye of a failed run may take; the process ends after it in any case. Whoever sends a signal waits for less.
+fn goodbye(error: &Error) -> Duration {
+    Duration::from_secs(if matches!(error, Error::Interrupted) { 2 } else { 10 })
+}
 
 /// Leaves the lock. After a success the server must say that it was held; after a failure the rest is closed as well as it goes.
 async fn leave(locked: Locked, fence: Fence, result: Result<Ending, Error>) -> Result<Ending, Error> {
@@ -236,7 +238,7 @@ async fn leave(locked: Locked, fence: Fence, result: Result<Ending, Error>) -> R
         }
         Ok(ending) => locked.release().await.map(|()| ending),
         Err(error) => {
-            if timeout(GOODBYE, close(locked, fence, &error)).await.is_err() {
+            if timeout(goodbye(&error), close(locked, fence, &error)).await.is_err() {
                 tracing::warn!("the session did not close in time; the server ends it, its transaction and its lock");
             }
             Err(error)
@@ -248,8 +250,11 @@ async fn close(locked: Locked, fence: Fence, error: &Error) {
     if locked.session().is_lost() {
         return;
     }
+    if let Error::Interrupted = error {
+        locked.session().cancel().await;
+    }
     let closed = async {
-        locked.session().abort().await?;
+        locked.session().roll_back().await?;
         ledger::fail(&locked, fence, error).await?;
         locked.release().await
     };

@@ -1,6 +1,6 @@
 //! The data.go.kr client: one page at a time, retried within a deadline.
 //!
-//! Architecture invariant: a URL with the service key is formed in [`Upstream::request`] and nowhere else, and no error of the HTTP
+//! Architecture invariant: a URL with the service key is formed in `Upstream::request` and nowhere else, and no error of the HTTP
 //! client leaves this module with its URL.
 
 mod envelope;
