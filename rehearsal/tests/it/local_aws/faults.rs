@@ -56,14 +56,19 @@ fn a_denied_action_is_denied_in_the_words_of_iam() {
 }
 
 #[test]
-fn run_task_answers_200_with_failures() {
+fn run_task_and_describe_tasks_answer_200_with_failures() {
     let stage = stage();
     let reason = "Capacity is unavailable at this time. Please try again later or in a different availability zone";
     stage.local.fail_run_task(&[Failure { arn: None, reason: reason.into(), detail: None }]).unwrap();
     let request = stage.run_request(&stage.world.family, "true");
     let answer = stage.aws.ecs("RunTask", request.clone()).unwrap();
     assert_eq!(answer, json!({ "tasks": [], "failures": [{ "reason": reason }] }));
-    stage.start(request);
+    let task = stage.start(request);
+    let describe =
+        || stage.aws.ecs("DescribeTasks", json!({ "cluster": stage.world.cluster, "tasks": [task] })).unwrap();
+    stage.local.hide_tasks(1).unwrap();
+    assert_eq!(describe()["failures"], json!([{ "arn": task, "reason": "MISSING" }]));
+    assert_eq!(describe()["tasks"][0]["taskArn"], json!(task));
 }
 
 #[test]
