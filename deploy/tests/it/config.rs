@@ -50,7 +50,6 @@ fn every_mistake_names_its_line_and_the_way_out() {
         ("# max_age = \"7d\"", "max_age = \"a week\""),
         ("# environment = {}", "environment = { DATA_GO_KR_SERVICE_KEY = \"plain\" }"),
         ("# task_definition = ", "task_definition = "),
-        ("job.library-sync", "job.library_sync"),
     ];
     let mut all = String::new();
     for (right, wrong) in mistakes {
