@@ -74,6 +74,11 @@ pub fn notes(plan: &Plan, live: &Live, now: Timestamp) -> Vec<String> {
             notes.push(format!("until it is enabled again it does not fire, next on {}", fire_times::show(&moment)));
         }
     }
+    match &live.receipt {
+        Seen::Hidden { why } => notes.push(format!("whether a run is proven could not be looked at: {why}")),
+        Seen::Present(Err(error)) => notes.push(error.to_string()),
+        Seen::Absent | Seen::Present(Ok(_)) => {}
+    }
     if let Seen::Present(Ok(Receipt::Verified(run))) = &live.receipt
         && plan.moves_the_run()
     {

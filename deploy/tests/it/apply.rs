@@ -186,8 +186,11 @@ fn apply_never_switches_on_and_does_not_move_an_enabled_job() {
         insta::assert_snapshot!("apply_to_an_enabled_job", scene.transcript(&["apply", "--disabled", "--yes"]));
     });
     assert_eq!(scene.schedule()["State"], "DISABLED");
-    // `stopped` in the configuration says the same for good.
+    // Nor does another value of its secret come by the way.
     switch_on(&scene);
+    let said = refused(&scene, &["apply", "--rotate", "--yes"]);
+    assert!(said.contains("another value of API_KEY"), "{said}");
+    // `stopped` in the configuration says the same for good.
     scene.edit_config(|config| *config = config.replace("container = ", "stopped = true\ncontainer = "));
     scene.expect(&["plan", "--detailed-exitcode"], 2);
     scene.expect(&["apply", "--yes"], 0);
@@ -352,4 +355,27 @@ fn maximal(scene: &Scene) -> Value {
         ],
         "tags": [{ "key": "team", "value": "도서관" }]
     })
+}
+
+#[test]
+fn what_ecs_or_scheduler_would_refuse_is_refused_here() {
+    let scene = Scene::set();
+    let plain = json!({ "Name": "/geuneul/api_key", "Value": "x", "Type": "String" });
+    scene.call("ssm", "PutParameter", &plain);
+    let said = refused(&scene, &["apply", "--disabled", "--yes"]);
+    assert!(said.contains("parameter /geuneul/api_key is a String"), "{said}");
+
+    scene.edit_config(|config| *config = config.replace("container = \"app\"", "container = \"apq\""));
+    let said = refused(&scene, &["apply", "--disabled", "--yes"]);
+    assert!(said.contains("no container \"apq\"") && said.contains("one of: app"), "{said}");
+
+    scene.edit_config(|config| *config = config.replace("family = \"geuneul\"", "family = \"other\""));
+    let said = refused(&scene, &["apply", "--disabled", "--yes"]);
+    assert!(said.contains("no task definition family other to adopt"), "{said}");
+
+    // A role of somebody else's is only looked at: here the execution role, which Scheduler may not assume.
+    let role = format!("[job.{JOB}.schedule]\nrole = \"{}\"", scene.world.execution_role);
+    scene.edit_config(|config| *config = config.replace(&format!("[job.{JOB}.schedule]"), &role));
+    let said = refused(&scene, &["apply", "--disabled", "--yes"]);
+    assert!(said.contains("does not trust scheduler.amazonaws.com"), "{said}");
 }
