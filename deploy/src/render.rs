@@ -4,6 +4,9 @@
 
 use std::fmt::Write as _;
 
+use jiff::Timestamp;
+
+use crate::fire_times;
 use crate::model::{Live, Seen, State};
 use crate::plan::{Cure, Item, Plan, Sign, Wish};
 use crate::receipt::Receipt;
@@ -61,9 +64,21 @@ fn sum(plan: &Plan) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// What a person should know besides, one line each.
-pub fn notes(plan: &Plan, live: &Live) -> Vec<String> {
+/// What a person should know besides, one line each. `now` tells which fire time will be missed.
+pub fn notes(plan: &Plan, live: &Live, now: Timestamp) -> Vec<String> {
     let mut notes = plan.notes.clone();
+    if let (true, Seen::Present(schedule)) = (plan.switches_off(), &live.schedule) {
+        let zone = schedule.text("ScheduleExpressionTimezone").unwrap_or("UTC");
+        let next = fire_times::next(schedule.text("ScheduleExpression").unwrap_or_default(), zone, now, 1);
+        if let Some(moment) = next.ok().and_then(|moments| moments.into_iter().next()) {
+            notes.push(format!("until it is enabled again it does not fire, next on {}", fire_times::show(&moment)));
+        }
+    }
+    match &live.receipt {
+        Seen::Hidden { why } => notes.push(format!("whether a run is proven could not be looked at: {why}")),
+        Seen::Present(Err(error)) => notes.push(error.to_string()),
+        Seen::Absent | Seen::Present(Ok(_)) => {}
+    }
     if let Seen::Present(Ok(Receipt::Verified(run))) = &live.receipt
         && plan.moves_the_run()
     {

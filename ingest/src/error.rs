@@ -115,6 +115,7 @@ impl Error {
             Error::Upstream(UpstreamError::Fatal { .. }) => "upstream_refused",
             Error::Upstream(UpstreamError::Exhausted { .. }) => "upstream_unavailable",
             Error::Upstream(UpstreamError::Short { .. }) => "upstream_short",
+            Error::Upstream(UpstreamError::Endless { .. }) => "upstream_endless",
             Error::Http(_) => "http_client",
             Error::EmptySnapshot { .. } => "empty_snapshot",
             Error::TooManyRejects { .. } => "too_many_rejects",

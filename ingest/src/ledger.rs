@@ -219,9 +219,27 @@ async fn just_ended(session: &Session, source: SourceName) -> Result<Option<RunI
     Ok(row.and_then(|row| row.get::<_, &str>(0).parse().ok()))
 }
 
-/// Whether the run's own transaction was committed: then, and only then, its row says how it ended well.
-pub async fn was_committed(session: &Session, run: &RunId) -> Result<bool, Error> {
+/// What became of a transaction whose COMMIT got no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// The run's row, which was part of it, says that it was committed.
+    Committed,
+    /// The row does not say so, and the session that could still commit it is gone.
+    RolledBack,
+    /// That session is still at it.
+    Undecided,
+}
+
+/// Looks at the run's row, and at its old session. The session is looked at first: a commit between the two looks is then seen.
+pub async fn fate(session: &Session, run: &RunId, backend_pid: i32, application: &str) -> Result<Fate, Error> {
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND application_name = $2";
+    let old =
+        session.client().query_one(sql, &[&backend_pid, &application]).await.doing("looking for our old session")?;
     let sql = "SELECT committed_xid IS NOT NULL FROM ingest_runs WHERE run_id = $1::text::uuid";
     let row = session.client().query_one(sql, &[&run.as_str()]).await.doing("looking at our own run")?;
-    Ok(row.get(0))
+    Ok(match (row.get(0), old.get::<_, i64>(0)) {
+        (true, _) => Fate::Committed,
+        (false, 0) => Fate::RolledBack,
+        (false, _) => Fate::Undecided,
+    })
 }

@@ -85,7 +85,12 @@ async fn migrate_once() -> Outcome {
         session.close().await;
         Ok((database.schema, migrated))
     };
-    match migrated.await {
+    let migrated = tokio::select! {
+        biased;
+        () = interrupted() => Err(Error::Interrupted),
+        migrated = migrated => migrated,
+    };
+    match migrated {
         Ok((schema, migrate::Migrated { from, to })) if from == to => {
             print(&format!("schema {} is at version {to}; nothing to do", schema.as_str()));
             Outcome::Succeeded
@@ -95,7 +100,6 @@ async fn migrate_once() -> Outcome {
             Outcome::Succeeded
         }
         Err(error) => {
-            let error: Error = error;
             explain(&error);
             error.outcome()
         }

@@ -8,13 +8,13 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use geuneul::{JobCommand, Outcome, RunReport};
 use tokio::select;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::Instrument;
 
 use crate::apply::{self, Committed, Committing};
 use crate::config::{ConfigError, Database, Settings};
 use crate::error::Error;
-use crate::ledger::{self, Entry, Fence};
+use crate::ledger::{self, Entry, Fate, Fence};
 use crate::lock::{Attempt, Holder, LockKey, Locked, application_name};
 use crate::plan::{self, Plan, Stale};
 use crate::record::Row;
@@ -147,8 +147,9 @@ impl Story<'_> {
         let mut counts = Counts::of(&plan, &snapshot);
         let outcome = Ending::outcome_of(plan.withheld.as_ref());
         let job = apply::Job { source: source.name, fence, outcome, committing };
+        let backend_pid = locked.session().backend_pid;
         if let Committed::ReplyLost(error) = apply::apply(locked, job, &plan, &mut counts).await? {
-            self.settle(error).await?;
+            self.settle(backend_pid, error).await?;
         }
         Ok(Ending::Mirrored { counts, withheld: plan.withheld })
     }
@@ -166,24 +167,28 @@ impl Story<'_> {
     }
 
     /// The reply to COMMIT was lost: a new session asks the ledger, whose row was part of the transaction.
-    async fn settle(&self, lost: tokio_postgres::Error) -> Result<(), Error> {
+    async fn settle(&self, old_backend: i32, lost: tokio_postgres::Error) -> Result<(), Error> {
         tracing::warn!("the connection broke during COMMIT; asking the ledger: {}", crate::error::chain(&lost));
-        let mut last = None;
-        for _ in 0..5 {
-            let asked = async {
-                let session = Session::open(&self.settings.database, "ingest settle").await?;
-                let committed = ledger::was_committed(&session, &self.facts.run_id).await;
-                session.close().await;
-                committed
-            };
-            match asked.await {
-                Ok(true) => return Ok(()),
-                Ok(false) => return Err(Error::NotCommitted),
-                Err(error) => last = Some(error.to_string()),
+        let mut last = "the old session is still there".to_owned();
+        let deadline = Instant::now() + SETTLE;
+        while Instant::now() < deadline {
+            match self.ask_for_fate(old_backend).await {
+                Ok(Fate::Committed) => return Ok(()),
+                Ok(Fate::RolledBack) => return Err(Error::NotCommitted),
+                Ok(Fate::Undecided) => {}
+                Err(error) => last = error.to_string(),
             }
             sleep(self.pace.first_delay).await;
         }
-        Err(Error::CommitUnknown(last.unwrap_or_default()))
+        Err(Error::CommitUnknown(last))
+    }
+
+    async fn ask_for_fate(&self, old_backend: i32) -> Result<Fate, Error> {
+        let session = Session::open(&self.settings.database, "ingest settle").await?;
+        let application = application_name(self.facts.source, &self.facts.run_id);
+        let fate = ledger::fate(&session, &self.facts.run_id, old_backend, &application).await;
+        session.close().await;
+        fate
     }
 }
 
@@ -215,8 +220,13 @@ fn tell_plan(plan: &Plan) {
     );
 }
 
-/// How long the goodbye of a failed or interrupted run may take; the process ends after it in any case.
-const GOODBYE: Duration = Duration::from_secs(2);
+/// For how long the ledger is asked what became of a COMMIT.
+const SETTLE: Duration = Duration::from_secs(20);
+
+/// How long the goodbye of a failed run may take; the process ends after it in any case. Whoever sends a signal waits for less.
+fn goodbye(error: &Error) -> Duration {
+    Duration::from_secs(if matches!(error, Error::Interrupted) { 2 } else { 10 })
+}
 
 /// Leaves the lock. After a success the server must say that it was held; after a failure the rest is closed as well as it goes.
 async fn leave(locked: Locked, fence: Fence, result: Result<Ending, Error>) -> Result<Ending, Error> {
@@ -228,7 +238,7 @@ async fn leave(locked: Locked, fence: Fence, result: Result<Ending, Error>) -> R
         }
         Ok(ending) => locked.release().await.map(|()| ending),
         Err(error) => {
-            if timeout(GOODBYE, close(locked, fence, &error)).await.is_err() {
+            if timeout(goodbye(&error), close(locked, fence, &error)).await.is_err() {
                 tracing::warn!("the session did not close in time; the server ends it, its transaction and its lock");
             }
             Err(error)
@@ -240,8 +250,11 @@ async fn close(locked: Locked, fence: Fence, error: &Error) {
     if locked.session().is_lost() {
         return;
     }
+    if let Error::Interrupted = error {
+        locked.session().cancel().await;
+    }
     let closed = async {
-        locked.session().abort().await?;
+        locked.session().roll_back().await?;
         ledger::fail(&locked, fence, error).await?;
         locked.release().await
     };

@@ -165,8 +165,8 @@ impl Session {
         self.client.is_closed()
     }
 
-    /// Cancels whatever runs and leaves any transaction. A cancellation that arrives late hits the ROLLBACK: then once more.
-    pub async fn abort(&self) -> Result<(), Error> {
+    /// Cancels whatever the server is doing for this session.
+    pub async fn cancel(&self) {
         let token = self.client.cancel_token();
         let cancelled = match self.tls.clone() {
             Tls::Off => token.cancel_query(NoTls).await,
@@ -175,6 +175,10 @@ impl Session {
         if let Err(error) = cancelled {
             tracing::warn!("the running statement could not be cancelled: {}", chain(&error));
         }
+    }
+
+    /// Leaves any transaction. A cancellation that arrives late hits the ROLLBACK: then once more.
+    pub async fn roll_back(&self) -> Result<(), Error> {
         match self.client.batch_execute("ROLLBACK").await {
             Err(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => {
                 self.client.batch_execute("ROLLBACK").await

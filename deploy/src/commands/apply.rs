@@ -4,6 +4,7 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use anyhow::Context as _;
 use clap::Args;
+use jiff::Timestamp;
 
 use super::Context;
 use super::look::Look;
@@ -31,7 +32,7 @@ pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
     let wish: Wish = args.wish.into();
     let Look { desired, live, plan } = Look::at(context, wish).await?;
     print!("{}", render::plan(&plan, context.style));
-    for note in render::notes(&plan, &live) {
+    for note in render::notes(&plan, &live, Timestamp::now()) {
         println!("note: {note}");
     }
     if !plan.refusals.is_empty() {

@@ -1,6 +1,7 @@
 //! `deploy plan`: what would change, and why.
 
 use clap::Args;
+use jiff::Timestamp;
 
 use super::Context;
 use super::look::Look;
@@ -44,7 +45,7 @@ pub async fn run(context: &Context, args: PlanArgs) -> anyhow::Result<Exit> {
     let wish = args.wish.into();
     let Look { live, plan, .. } = Look::at(context, wish).await?;
     print!("{}", render::plan(&plan, context.style));
-    for note in render::notes(&plan, &live) {
+    for note in render::notes(&plan, &live, Timestamp::now()) {
         println!("note: {note}");
     }
     for refusal in plan.refusals.iter().filter(|refusal| refusal.cure != Some(Cure::Disabled)) {

@@ -51,14 +51,24 @@ impl Draft<'_> {
             Seen::Absent => None,
             Seen::Present(found) => Some(found),
         };
-        if !desired.role.ours {
-            self.item(Thing::Role, &name, Sign::Same, "given, used as it is");
+        match found {
+            Some(found) if !desired.role.ours => self.given_role(found),
+            Some(found) => self.existing_role(found, pinned),
+            None => self.new_role(pinned),
+        }
+    }
+
+    /// A role of somebody else's is only looked at.
+    fn given_role(&mut self, found: &Role) {
+        let name = &self.desired.role.name;
+        if self.normalisers.policy(&found.trust).to_string().contains("scheduler.amazonaws.com") {
+            self.item(Thing::Role, name, Sign::Same, "given, used as it is");
             return;
         }
-        match found {
-            None => self.new_role(pinned),
-            Some(found) => self.existing_role(found, pinned),
-        }
+        self.item(Thing::Role, name, Sign::Blocked, "given, and Scheduler may not assume it");
+        let what = format!("role {} does not trust scheduler.amazonaws.com", found.arn);
+        self.refusals
+            .push(Refusal::new(what, "add it to the role's trust policy; templates/scheduler-trust.json shows how"));
     }
 
     fn new_role(&mut self, pinned: &Pinned) {

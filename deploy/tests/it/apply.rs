@@ -13,6 +13,8 @@ use crate::scene::{JOB, Scene};
 #[test]
 fn the_documents_of_templates_are_what_is_sent() {
     let scene = Scene::set();
+    let groups = format!("security_groups = {:?}\n[job.{JOB}.schedule]", scene.world.security_groups);
+    scene.edit_config(|config| *config = config.replace(&format!("[job.{JOB}.schedule]"), &groups));
     scene.aws.forget_calls().unwrap();
     scene.expect(&["apply", "--disabled", "--yes"], 0);
     let order = [
@@ -57,6 +59,7 @@ fn the_documents_of_templates_are_what_is_sent() {
         ("CLIENT_TOKEN", input["ClientToken"].clone()),
         ("STARTED_BY", input["StartedBy"].clone()),
         ("SUBNETS", json!(network.subnets)),
+        ("SECURITY_GROUPS", json!(network.security_groups)),
         ("ASSIGN_PUBLIC_IP", json!("ENABLED")),
         ("CONTAINER", json!(scene.world.container)),
         ("COMMAND", json!(["--once", "--all"])),
@@ -170,11 +173,7 @@ fn apply_never_switches_on_and_does_not_move_an_enabled_job() {
     let said = refused(&scene, &["apply", "--disabled"]);
     assert!(said.contains("nobody is here to confirm"), "{said}");
     scene.expect(&["apply", "--disabled", "--yes"], 0);
-    inside::run(async {
-        let cloud = inside::cloud(&scene).await;
-        let schedule = cloud.schedule(JOB, JOB).await.unwrap();
-        cloud.update_schedule(&schedule.with_state(State::Enabled)).await.unwrap();
-    });
+    switch_on(&scene);
     // Nothing to do: ENABLED is as wanted as DISABLED.
     scene.expect(&["plan", "--detailed-exitcode"], 0);
     scene.expect(&["apply"], 0);
@@ -187,6 +186,17 @@ fn apply_never_switches_on_and_does_not_move_an_enabled_job() {
         insta::assert_snapshot!("apply_to_an_enabled_job", scene.transcript(&["apply", "--disabled", "--yes"]));
     });
     assert_eq!(scene.schedule()["State"], "DISABLED");
+    // Nor does another value of its secret come by the way.
+    switch_on(&scene);
+    let said = refused(&scene, &["apply", "--rotate", "--yes"]);
+    assert!(said.contains("another value of API_KEY"), "{said}");
+    // `stopped` in the configuration says the same for good.
+    scene.edit_config(|config| *config = config.replace("container = ", "stopped = true\ncontainer = "));
+    scene.expect(&["plan", "--detailed-exitcode"], 2);
+    scene.expect(&["apply", "--yes"], 0);
+    assert_eq!(scene.schedule()["State"], "DISABLED");
+    refused(&scene, &["enable"]);
+    scene.edit_config(|config| *config = config.replace("stopped = true\n", ""));
     // Plain apply keeps DISABLED as well.
     scene.edit_config(|config| *config = config.replace("--some", "--all"));
     scene.expect(&["apply", "--yes"], 0);
@@ -284,6 +294,15 @@ fn the_secret_is_in_the_parameter_and_nowhere_else() {
     assert_eq!(stored["Parameter"]["Value"], canary);
 }
 
+/// Switches the schedule on behind everybody's back.
+fn switch_on(scene: &Scene) {
+    inside::run(async {
+        let cloud = inside::cloud(scene).await;
+        let schedule = cloud.schedule(JOB, JOB).await.unwrap();
+        cloud.update_schedule(&schedule.with_state(State::Enabled)).await.unwrap();
+    });
+}
+
 /// A task definition with as much in it as Fargate and the local AWS take.
 fn maximal(scene: &Scene) -> Value {
     let image = "123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/job:1";
@@ -336,4 +355,27 @@ fn maximal(scene: &Scene) -> Value {
         ],
         "tags": [{ "key": "team", "value": "도서관" }]
     })
+}
+
+#[test]
+fn what_ecs_or_scheduler_would_refuse_is_refused_here() {
+    let scene = Scene::set();
+    let plain = json!({ "Name": "/geuneul/api_key", "Value": "x", "Type": "String" });
+    scene.call("ssm", "PutParameter", &plain);
+    let said = refused(&scene, &["apply", "--disabled", "--yes"]);
+    assert!(said.contains("parameter /geuneul/api_key is a String"), "{said}");
+
+    scene.edit_config(|config| *config = config.replace("container = \"app\"", "container = \"apq\""));
+    let said = refused(&scene, &["apply", "--disabled", "--yes"]);
+    assert!(said.contains("no container \"apq\"") && said.contains("one of: app"), "{said}");
+
+    scene.edit_config(|config| *config = config.replace("family = \"geuneul\"", "family = \"other\""));
+    let said = refused(&scene, &["apply", "--disabled", "--yes"]);
+    assert!(said.contains("no task definition family other to adopt"), "{said}");
+
+    // A role of somebody else's is only looked at: here the execution role, which Scheduler may not assume.
+    let role = format!("[job.{JOB}.schedule]\nrole = \"{}\"", scene.world.execution_role);
+    scene.edit_config(|config| *config = config.replace(&format!("[job.{JOB}.schedule]"), &role));
+    let said = refused(&scene, &["apply", "--disabled", "--yes"]);
+    assert!(said.contains("does not trust scheduler.amazonaws.com"), "{said}");
 }

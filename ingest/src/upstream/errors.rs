@@ -81,6 +81,12 @@ pub enum UpstreamError {
         /// What it said last.
         fault: Fault,
     },
+    /// The listing has no end.
+    #[error("data.go.kr's listing does not end: {pages} pages, and still no total reached")]
+    Endless {
+        /// Pages read.
+        pages: u32,
+    },
     /// No crawl reached the total that the upstream itself announced.
     #[error(
         "data.go.kr ended before its own total in each of {crawls} crawls; the last one had {rows} of {total} rows"

@@ -1,6 +1,6 @@
 //! The data.go.kr client: one page at a time, retried within a deadline.
 //!
-//! Architecture invariant: a URL with the service key is formed in [`Upstream::request`] and nowhere else, and no error of the HTTP
+//! Architecture invariant: a URL with the service key is formed in `Upstream::request` and nowhere else, and no error of the HTTP
 //! client leaves this module with its URL.
 
 mod envelope;
@@ -118,7 +118,6 @@ impl Upstream {
                 Ok(Err(fault)) => fault,
                 Err(_) => Fault::new(Class::Retryable, "no answer in time"),
             };
-            let fault = Fault { said: self.key.redact(&fault.said), ..fault };
             tracing::warn!(page, attempt, class = ?fault.class, "the upstream gave no page: {fault}");
             match fault.class {
                 Class::Key => return Err(UpstreamError::Key { page, fault }),
@@ -151,7 +150,8 @@ impl Upstream {
                 }
                 body.extend_from_slice(&chunk);
             }
-            envelope::read(status, &body)
+            // Bytes that are no UTF-8 become U+FFFD, and a row that has one is set aside.
+            envelope::read(status, &self.key.redact(String::from_utf8_lossy(&body)))
         };
         let late = |_| Fault::new(Class::Retryable, format!("no answer within {} s", self.pace.request.as_secs_f32()));
         timeout(self.pace.request, exchange).await.map_err(late)?

@@ -2,9 +2,12 @@
 
 use sha2::{Digest, Sha256};
 
-use super::Upstream;
 use super::envelope::{Answer, Field, Item};
+use super::{Upstream, UpstreamError};
 use crate::error::Error;
+
+/// A data set of the portal has a few thousand rows; a listing that never ends must not fill the memory.
+const MAX_PAGES: u32 = 200;
 
 /// How far a crawl has come; told after each page.
 #[derive(Debug, Clone, Copy)]
@@ -56,11 +59,18 @@ pub struct Crawl {
     pub rows: Vec<Published>,
     /// `totalCount` of the last page that had one.
     pub total: u64,
-    /// Every page announced the same total.
+    /// Every page announced the same total, and none was the page before it once more.
     pub steady: bool,
 }
 
 impl Crawl {
+    fn add(&mut self, page: u32, total: u64, rows: Vec<Published>) {
+        let repeated = !rows.is_empty() && self.rows.ends_with(&rows);
+        self.steady &= (page == 1 || total == self.total) && !repeated;
+        self.total = total;
+        self.rows.extend(rows);
+    }
+
     /// The pages ended before the total was reached.
     pub fn is_short(&self) -> bool {
         (self.rows.len() as u64) < self.total
@@ -86,20 +96,18 @@ pub async fn crawl(
     turned: &mut impl AsyncFnMut(Progress) -> Result<(), Error>,
 ) -> Result<Crawl, Error> {
     let mut crawl = Crawl { rows: Vec::new(), total: 0, steady: true };
-    for page in 1.. {
+    for page in 1..=MAX_PAGES {
         let answer = upstream.page(page).await?;
-        let Answer::Page { total, items } = answer else { break };
-        crawl.steady &= page == 1 || total == crawl.total;
-        crawl.total = total;
+        let Answer::Page { total, items } = answer else { return Ok(crawl) };
         let empty = items.is_empty();
-        crawl.rows.extend(items.into_iter().map(Published::from));
+        crawl.add(page, total, items.into_iter().map(Published::from).collect());
         let rows = crawl.rows.len() as u64;
         turned(Progress { pages: page, rows, total }).await?;
         if empty || rows >= total {
-            break;
+            return Ok(crawl);
         }
     }
-    Ok(crawl)
+    Err(UpstreamError::Endless { pages: MAX_PAGES }.into())
 }
 
 #[cfg(test)]
@@ -128,6 +136,16 @@ mod tests {
         let twice_a = crawl(vec![a.clone(), a.clone(), b.clone()]);
         let twice_b = crawl(vec![a, b.clone(), b]);
         assert_ne!(twice_a.fingerprint(), twice_b.fingerprint());
+    }
+
+    #[test]
+    fn a_server_that_sends_one_page_over_and_over_is_not_believed() {
+        let page = || vec![Published::from(item("n", "a")), Published::from(item("n", "b"))];
+        let mut crawl = Crawl { rows: Vec::new(), total: 0, steady: true };
+        crawl.add(1, 4, page());
+        assert!(crawl.is_short() && crawl.steady);
+        crawl.add(2, 4, page());
+        assert!(!crawl.is_consistent());
     }
 
     proptest! {

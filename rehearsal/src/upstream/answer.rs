@@ -111,7 +111,10 @@ impl Answer {
                 let promised = (body.len() + 1000).to_string();
                 let response =
                     Response::builder().header("content-type", "application/json").header("content-length", promised);
-                response.body(Body::from(body)).expect("the answer is valid HTTP")
+                // A stream, as the server counts the bytes of a whole body itself; its error breaks the connection.
+                let broken = Err(std::io::Error::other("cut short"));
+                let stream = futures_util::stream::iter([Ok(body), broken]);
+                response.body(Body::from_stream(stream)).expect("the answer is valid HTTP")
             }
             Answer::Silence => std::future::pending().await,
         }
