@@ -129,7 +129,7 @@ fn report(error: &anyhow::Error) -> Exit {
     exit
 }
 
-/// `RUST_LOG` only: the SDK's own logs hold request bodies at trace level, so that everything of AWS stays at warn.
+/// `RUST_LOG` only. The SDK's own logs hold request bodies at trace level, and its warnings repeat what our errors say: all off.
 fn log_to_stderr() {
     use tracing_subscriber::EnvFilter;
     let wanted = std::env::var("RUST_LOG").unwrap_or_else(|_| "warn".to_owned());
@@ -137,7 +137,7 @@ fn log_to_stderr() {
     for crate_name in
         ["aws_config", "aws_runtime", "aws_sigv4", "aws_smithy_runtime", "aws_smithy_http_client", "hyper"]
     {
-        if let Ok(directive) = format!("{crate_name}=warn").parse() {
+        if let Ok(directive) = format!("{crate_name}=off").parse() {
             filter = filter.add_directive(directive);
         }
     }

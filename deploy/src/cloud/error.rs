@@ -53,12 +53,7 @@ impl CloudError {
                 let (code, message) = (service.err().code().unwrap_or(""), service.err().message().unwrap_or(""));
                 (ErrorKind::of(code, message), format!("{code}: {message}"))
             }
-            other => {
-                let said = chain(other);
-                let nobody = said.contains("credentials") || said.contains("identity") || said.contains("sso");
-                let kind = if nobody { ErrorKind::NoCredentials } else { ErrorKind::Unreachable };
-                (kind, said)
-            }
+            other => not_sent(&chain(other)),
         };
         CloudError { action, thing, kind, said }
     }
@@ -103,6 +98,27 @@ impl ErrorKind {
         } else {
             ErrorKind::Other
         }
+    }
+}
+
+/// A call that no answer came to. The SDK lists everything that it tried, which is more than anybody wants to read.
+fn not_sent(said: &str) -> (ErrorKind, String) {
+    let cause = said
+        .trim_start_matches("dispatch failure: ")
+        .trim_start_matches("io error: ")
+        .lines()
+        .next()
+        .unwrap_or_default();
+    if said.contains("no credentials found in chain") {
+        (
+            ErrorKind::NoCredentials,
+            "there are no AWS credentials, neither in the environment nor in a profile".to_owned(),
+        )
+    } else if said.contains("credentials") || said.contains("identity") || said.contains("sso") {
+        let cause = cause.trim_start_matches("other: ");
+        (ErrorKind::NoCredentials, format!("the AWS credentials could not be loaded: {cause}"))
+    } else {
+        (ErrorKind::Unreachable, format!("AWS was not reached: {cause}"))
     }
 }
 

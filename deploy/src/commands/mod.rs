@@ -8,12 +8,11 @@ pub mod plan;
 pub mod status;
 pub mod trigger_now;
 
-use anyhow::Context as _;
-
 use crate::cli::Global;
 use crate::cloud::Aws;
 use crate::config::{Config, Job};
 use crate::desired::Desired;
+use crate::exit::Stop;
 use crate::render::Style;
 
 /// What every verb starts from: the file, the job of it, and AWS.
@@ -33,8 +32,10 @@ pub struct Context {
 impl Context {
     /// Reads the configuration and builds the clients; asks AWS nothing.
     pub async fn new(global: &Global) -> anyhow::Result<Context> {
-        let text = std::fs::read_to_string(&global.config)
-            .with_context(|| format!("cannot read {}", global.config.display()))?;
+        let text = std::fs::read_to_string(&global.config).map_err(|error| {
+            let what = format!("cannot read {}: {error}", global.config.display());
+            Stop::usage(what, "say --config FILE; templates/deploy.toml is a start")
+        })?;
         let config = Config::parse(&text, &global.config)?;
         let job = config.job(global.job.as_deref())?.clone();
         let aws = Aws::connect(&config.region, global.profile.as_deref(), global.endpoint_url.as_deref()).await?;

@@ -42,7 +42,9 @@ impl Line {
 /// Carries the verb out.
 pub async fn run(context: &Context, _args: StatusArgs) -> anyhow::Result<Exit> {
     let look = Look::at(context, Wish::default()).await?;
-    let mut lines = vec![schedule(context, &look), fires(&look), settings(context, &look), gate_line(context, &look)];
+    let mut lines = vec![schedule(context, &look), fires(&look)];
+    lines.extend(settings(context, &look));
+    lines.push(gate_line(context, &look));
     lines.extend(receipt(&look));
     lines.extend(runs(context, &look).await);
 
@@ -93,18 +95,17 @@ fn fires(look: &Look) -> Line {
 }
 
 /// What is there against what is wanted. It matters to whoever sleeps only when the schedule is on.
-fn settings(context: &Context, look: &Look) -> Line {
+fn settings(context: &Context, look: &Look) -> Vec<Line> {
     let unsettled = look.unsettled();
     if unsettled.is_empty() {
-        return Line::well("plan", "empty: everything is as deploy.toml says");
+        return vec![Line::well("plan", "empty: everything is as deploy.toml says")];
     }
-    let text = unsettled.join("; ");
-    match is_on(look) {
-        true => {
-            Line::person("plan", text, format!("what fires is not what deploy.toml says: {} plan", context.program))
-        }
-        false => Line::well("plan", text),
+    let label = |i| if i == 0 { "plan" } else { "" };
+    let mut lines: Vec<_> = unsettled.into_iter().enumerate().map(|(i, text)| Line::well(label(i), text)).collect();
+    if is_on(look) {
+        lines[0].person = Some(format!("what fires is not what deploy.toml says: {} plan", context.program));
     }
+    lines
 }
 
 fn gate_line(context: &Context, look: &Look) -> Line {
@@ -153,8 +154,9 @@ fn run_line(i: usize, report: &RunReport) -> Line {
     let RunReport { trigger, outcome, fetched, upserted, deactivated, duration_ms, .. } = report;
     let took = humantime(&Duration::from_millis(*duration_ms));
     let text = format!(
-        "{}  {trigger:<9} {outcome}: {fetched} fetched, {upserted} upserted, {deactivated} deactivated, {took}",
-        when(report)
+        "{}  {:<9}  {outcome}: {fetched} fetched, {upserted} upserted, {deactivated} deactivated, {took}",
+        when(report),
+        trigger.as_str(),
     );
     let label = if i == 0 { "runs" } else { "" };
     match outcome {

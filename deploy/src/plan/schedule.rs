@@ -218,10 +218,11 @@ fn why(found: &[Difference], pin: &Pin) -> String {
     if found.iter().any(|d| d.path == "State") {
         words.push("is switched off".to_owned());
     }
-    match found.iter().filter(|d| d.path != PINNED && d.path != "State").count() {
-        0 => {}
-        1 => words.push("one member differs".to_owned()),
-        n => words.push(format!("{n} members differ")),
+    let members: Vec<_> = found.iter().filter(|d| d.path != PINNED && d.path != "State").collect();
+    match members.as_slice() {
+        [] => {}
+        [one] => words.push(format!("{} differs", one.path.rsplit('.').next().unwrap_or(&one.path))),
+        several => words.push(format!("{} members differ", several.len())),
     }
     words.join("; ")
 }

@@ -1,6 +1,6 @@
 //! The runs that the log still remembers, by their reports.
 
-use geuneul::{RunReport, Trigger};
+use geuneul::{Outcome, RunReport, Trigger};
 
 use crate::cloud::{Answer, Aws};
 
@@ -21,8 +21,7 @@ pub async fn recent_runs(aws: &Aws, group: &str, prefix: &str) -> Answer<Vec<Run
     Ok(reports)
 }
 
-/// The newest run that the schedule itself started, if it succeeded: the scheduler's role, the target and the Input work.
+/// The newest run that the schedule itself started and that succeeded: the scheduler's role, the target and the Input work.
 pub fn proof_of_the_scheduled_path(reports: &[RunReport]) -> Option<&RunReport> {
-    let newest = reports.iter().find(|report| report.trigger == Trigger::Scheduled)?;
-    (newest.outcome == geuneul::Outcome::Succeeded).then_some(newest)
+    reports.iter().find(|report| report.trigger == Trigger::Scheduled && report.outcome == Outcome::Succeeded)
 }

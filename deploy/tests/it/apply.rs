@@ -13,6 +13,8 @@ use crate::scene::{JOB, Scene};
 #[test]
 fn the_documents_of_templates_are_what_is_sent() {
     let scene = Scene::set();
+    let groups = format!("security_groups = {:?}\n[job.{JOB}.schedule]", scene.world.security_groups);
+    scene.edit_config(|config| *config = config.replace(&format!("[job.{JOB}.schedule]"), &groups));
     scene.aws.forget_calls().unwrap();
     scene.expect(&["apply", "--disabled", "--yes"], 0);
     let order = [
@@ -57,6 +59,7 @@ fn the_documents_of_templates_are_what_is_sent() {
         ("CLIENT_TOKEN", input["ClientToken"].clone()),
         ("STARTED_BY", input["StartedBy"].clone()),
         ("SUBNETS", json!(network.subnets)),
+        ("SECURITY_GROUPS", json!(network.security_groups)),
         ("ASSIGN_PUBLIC_IP", json!("ENABLED")),
         ("CONTAINER", json!(scene.world.container)),
         ("COMMAND", json!(["--once", "--all"])),

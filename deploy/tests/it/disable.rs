@@ -1,6 +1,6 @@
 //! `disable`: the whole schedule goes back, switched off; and when AWS refuses, there is another way out.
 
-use deploy::cloud::Schedules;
+use deploy::cloud::{ErrorKind, Schedules};
 use deploy::model::State;
 use rehearsal::local_aws::Fault;
 use serde_json::json;
@@ -15,7 +15,7 @@ fn enabled() -> Scene {
         let mut schedule = cloud.schedule(JOB, JOB).await.unwrap().with_state(State::Enabled);
         // What `deploy` knows nothing of must come back as it was.
         schedule.0.insert("Description".into(), json!("매월 도서관"));
-        schedule.0.insert("StartDate".into(), json!(1_764_547_200.0));
+        schedule.0.insert("StartDate".into(), json!(4_000_000_000.0));
         cloud.update_schedule(&schedule).await.unwrap();
     });
     scene
@@ -56,7 +56,8 @@ fn when_aws_refuses_the_schedule_is_saved_and_can_be_deleted() {
     });
     assert_eq!(scene.schedule()["State"], "ENABLED");
     scene.expect(&["disable", "--delete"], 0);
-    assert!(!scene.aws.state().unwrap().contains("매월 도서관"), "the schedule is still there");
+    let gone = inside::run(async { inside::cloud(&scene).await.schedule(JOB, JOB).await });
+    assert_eq!(gone.unwrap_err().kind, ErrorKind::NotFound);
     for file in ["library-sync.schedule.json", "library-sync.schedule-2.json"] {
         let saved = std::fs::read_to_string(scene.path().join(file)).unwrap();
         assert!(saved.contains("매월 도서관") && saved.contains("ENABLED"), "{saved}");

@@ -28,7 +28,7 @@ fn each_normaliser_switched_off_makes_the_plan_of_a_converged_world_non_empty() 
             "image": "123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/job:1",
             "portMappings": [{ "containerPort": 8080 }],
             "environment": [{ "name": "B", "value": "2" }, { "name": "A", "value": "1" }],
-            "secrets": [{ "name": "API_KEY", "valueFrom": "/geuneul/api_key" }],
+            "secrets": [{ "name": "DB_PASSWORD", "valueFrom": "/app/db_password" }],
         }],
     });
     std::fs::write(scene.path().join("task.json"), document.to_string()).unwrap();
@@ -60,7 +60,10 @@ async fn disturb(scene: &Scene) {
     let mut members = live.writable();
     let container = members["containerDefinitions"][0].as_object_mut().unwrap();
     container["environment"].as_array_mut().unwrap().reverse();
-    container["secrets"] = json!([{ "name": "API_KEY", "valueFrom": desired.parameters[0].arn }]);
+    container["secrets"] = json!([
+        { "name": "DB_PASSWORD", "valueFrom": desired.parameter_arn("/app/db_password") },
+        { "name": "API_KEY", "valueFrom": "/geuneul/api_key" },
+    ]);
     let registered = cloud.register(&members, &live.tags).await.unwrap();
 
     let mut schedule = cloud.schedule(JOB, JOB).await.unwrap();

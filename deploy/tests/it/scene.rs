@@ -115,7 +115,12 @@ from = "env:API_KEY"
     }
 
     /// Runs `deploy ...`; everything that a person and a script see of it.
-    pub fn transcript(&self, mut command: Command) -> String {
+    pub fn transcript(&self, arguments: &[&str]) -> String {
+        self.transcript_of(self.deploy(arguments))
+    }
+
+    /// The same of a command that the test has changed.
+    pub fn transcript_of(&self, mut command: Command) -> String {
         let output = command.output().expect("deploy runs");
         let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
         assert!(!out.contains(SECRET) && !err.contains(SECRET), "the secret was printed");
@@ -231,6 +236,7 @@ from = "env:API_KEY"
             (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "[time]"),
             (r"\d{4}-\d\d-\d\d \d\d:\d\d", "[time]"),
             (r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \[time\]", "[day] [time]"),
+            (r"\b\d+s old", "[age] old"),
             (r"subnet-[0-9a-z]+", "[subnet]"),
             (r"sha256:[0-9a-f]{64}", "[digest]"),
             (r"http://127\.0\.0\.1:\d+", "[endpoint]"),

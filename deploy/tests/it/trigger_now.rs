@@ -16,7 +16,7 @@ macro_rules! snapshot {
     };
     ($scene:expr, $command:expr) => {
         insta::with_settings!({ filters => Scene::filters(), omit_expression => true }, {
-            insta::assert_snapshot!($scene.transcript($command));
+            insta::assert_snapshot!($scene.transcript_of($command));
         })
     };
 }

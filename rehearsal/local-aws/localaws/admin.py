@@ -24,6 +24,7 @@ class Admin:
             ("POST", "/deny"): lambda body: faults.deny(body["action"]),
             ("POST", "/allow"): lambda body: faults.allow(body["action"]),
             ("POST", "/run-task-failures"): lambda body: faults.fail_run_task(body["failures"]),
+            ("POST", "/tasks/hide"): lambda body: faults.hide_tasks(body["calls"]),
             ("POST", "/iam/delay"): lambda body: iam.propagation.delay(body["attempts"]),
             ("POST", "/iam/release"): lambda _: iam.propagation.release(),
             ("GET", "/clock"): lambda _: {"now": render(clock.now())},

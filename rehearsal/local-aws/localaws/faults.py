@@ -11,6 +11,7 @@ _calls = []
 _faults = []
 _denied = set()
 _failures = []
+_missing = 0
 
 
 def begin(service, action, request):
@@ -70,10 +71,12 @@ def pending():
 
 def clear():
     """Nothing fails any more."""
+    global _missing
     with _lock:
         _faults.clear()
         _denied.clear()
         _failures.clear()
+        _missing = 0
 
 
 def hit(service, action, when):
@@ -120,3 +123,19 @@ def take_run_task_failures():
     """The failures that this RunTask must answer with, or None."""
     with _lock:
         return _failures.pop(0) if _failures else None
+
+
+def hide_tasks(calls):
+    """The next DescribeTasks calls find nothing: ECS is eventually consistent."""
+    global _missing
+    with _lock:
+        _missing = calls
+
+
+def tasks_are_hidden():
+    """Whether this DescribeTasks finds nothing."""
+    global _missing
+    with _lock:
+        hidden = _missing > 0
+        _missing = max(0, _missing - 1)
+        return hidden

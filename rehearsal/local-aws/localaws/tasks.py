@@ -46,10 +46,10 @@ def run_task(request):
 def describe_tasks(request):
     """DescribeTasks."""
     cluster = ecs._resolve_cluster_name(request.get("cluster", "default"))
-    found, failures = [], []
+    found, failures, hidden = [], [], faults.tasks_are_hidden()
     for reference in request.get("tasks", []):
         task = ecs._resolve_task(reference, cluster)
-        if task is None:
+        if task is None or hidden:
             arn = reference if reference.startswith("arn:") else f"{_arn_prefix('task')}/{cluster}/{reference}"
             failures.append({"arn": arn, "reason": "MISSING"})
         else:
@@ -222,7 +222,7 @@ class _Run:
             try:
                 self._move("PENDING")
                 waiting = self._start_all()
-                if self._end is None:
+                if waiting:
                     self._move("RUNNING", startedAt=time.time())
             except (_CannotStart, secrets.SecretUnavailable, tasklogs.LogsUnavailable) as cause:
                 self.stop("TaskFailedToStart", str(cause))

@@ -162,6 +162,11 @@ impl LocalAws {
         self.tell("POST", "/run-task-failures", &json!({ "failures": failures }))
     }
 
+    /// The next DescribeTasks calls answer MISSING for every task, as ECS may right after RunTask.
+    pub fn hide_tasks(&self, calls: u32) -> Result<()> {
+        self.tell("POST", "/tasks/hide", &json!({ "calls": calls }))
+    }
+
     /// Takes every fault, denial and RunTask failure back.
     pub fn clear_faults(&self) -> Result<()> {
         self.tell("DELETE", "/faults", &Value::Null)

@@ -8,6 +8,7 @@ mod task_definitions;
 mod tasks;
 
 use std::process::Command;
+use std::sync::LazyLock;
 
 use rehearsal::local_aws::{Image, Images, LocalAws, World, WorldSpec};
 
@@ -35,6 +36,12 @@ fn stage() -> Stage {
     let world = local.world(&spec).unwrap();
     let aws = Aws::new(&local);
     Stage { local, world, aws }
+}
+
+/// One for all tests that tell it nothing from behind the stage and leave each other's revisions alone. It ends with this process.
+fn shared() -> &'static Stage {
+    static STAGE: LazyLock<Stage> = LazyLock::new(stage);
+    &STAGE
 }
 
 /// The parts that are plain functions have tests in Python.

@@ -156,7 +156,8 @@ impl super::Stage {
 
     /// The same for all its containers.
     pub fn register_all(&self, change: impl FnOnce(&mut Vec<Value>)) -> String {
-        let described = self.aws.ecs("DescribeTaskDefinition", json!({ "taskDefinition": self.world.family })).unwrap();
+        let described =
+            self.aws.ecs("DescribeTaskDefinition", json!({ "taskDefinition": self.world.task_definition })).unwrap();
         let mut definition = described["taskDefinition"].clone();
         for read_only in [
             "compatibilities",

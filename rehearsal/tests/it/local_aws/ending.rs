@@ -47,26 +47,20 @@ fn running(command: &str) -> usize {
 }
 
 #[test]
-fn dropping_it_ends_its_tasks_and_their_children() {
+fn dropping_it_ends_its_tasks_also_those_that_are_just_starting() {
     let stage = stage();
     let (home, child) = endless_task(&stage);
     let server = stage.local.pid().to_string();
-    assert!(!has_ended(&child) && !has_ended(&server));
-    drop(stage);
-    assert!(has_ended(&server) && !home.exists());
-    wait_for("the task's child ends", || has_ended(&child).then_some(()));
-}
-
-#[test]
-fn a_task_that_is_just_starting_ends_too() {
-    let stage = stage();
     let marker = format!("sleep 54321.{}", std::process::id());
     for _ in 0..10 {
         stage.start(stage.run_request(&stage.world.family, &format!("exec {marker}")));
     }
+    assert!(!has_ended(&child) && !has_ended(&server));
     drop(stage);
+    assert!(has_ended(&server) && !home.exists());
     // SIGKILL was sent; when the kernel is done with it is another matter.
-    wait_for("the tasks end", || (running(&marker) == 0).then_some(()));
+    wait_for("the task's child ends", || has_ended(&child).then_some(()));
+    wait_for("tasks that were just starting end", || (running(&marker) == 0).then_some(()));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use rehearsal::local_aws::{Failure, Fault};
 use serde_json::json;
 
-use super::stage;
+use super::{shared, stage};
 
 fn parameter(name: &str) -> serde_json::Value {
     json!({ "Name": name, "Value": "v", "Type": "String" })
@@ -47,20 +47,28 @@ fn a_denied_action_is_denied_in_the_words_of_iam() {
     let denied = stage.aws.scheduler("GET", "/schedules/x", json!(null)).unwrap_err();
     denied.assert("AccessDeniedException", &words("scheduler:GetSchedule"));
     stage.local.allow("ecs:*").unwrap();
+    stage.local.deny("iam:PassRole").unwrap();
+    let denied = stage.aws.ecs("RunTask", stage.run_request(&stage.world.family, "true")).unwrap_err();
+    denied.assert("AccessDeniedException", &words("iam:PassRole"));
     stage.aws.ecs("ListClusters", json!({})).unwrap();
     stage.local.clear_faults().unwrap();
     stage.aws.logs("DescribeLogGroups", json!({})).unwrap();
 }
 
 #[test]
-fn run_task_answers_200_with_failures() {
+fn run_task_and_describe_tasks_answer_200_with_failures() {
     let stage = stage();
     let reason = "Capacity is unavailable at this time. Please try again later or in a different availability zone";
     stage.local.fail_run_task(&[Failure { arn: None, reason: reason.into(), detail: None }]).unwrap();
     let request = stage.run_request(&stage.world.family, "true");
     let answer = stage.aws.ecs("RunTask", request.clone()).unwrap();
     assert_eq!(answer, json!({ "tasks": [], "failures": [{ "reason": reason }] }));
-    stage.start(request);
+    let task = stage.start(request);
+    let describe =
+        || stage.aws.ecs("DescribeTasks", json!({ "cluster": stage.world.cluster, "tasks": [task] })).unwrap();
+    stage.local.hide_tasks(1).unwrap();
+    assert_eq!(describe()["failures"], json!([{ "arn": task, "reason": "MISSING" }]));
+    assert_eq!(describe()["tasks"][0]["taskArn"], json!(task));
 }
 
 #[test]
@@ -83,7 +91,7 @@ fn calls_are_counted_and_the_world_is_not() {
 
 #[test]
 fn what_parameter_store_refuses_is_refused() {
-    let stage = stage();
+    let stage = shared();
     let put = |body| stage.aws.ssm("PutParameter", body).unwrap_err();
     stage.aws.ssm("PutParameter", parameter("/p")).unwrap();
     put(parameter("/p")).assert("ParameterAlreadyExists", "already exists");
