@@ -69,6 +69,12 @@ fn status_says_what_the_schedule_itself_has_done() {
     scene.fire();
     snapshot!(scene, ["status"]);
 
+    // What may not be looked at is said, and is no good news.
+    scene.aws.deny("logs:DescribeLogStreams").unwrap();
+    scene.aws.deny("ssm:GetParameter").unwrap();
+    snapshot!(scene, ["status"]);
+    scene.aws.clear_faults().unwrap();
+
     let failed =
         geuneul::RunReport { outcome: Outcome::DatabaseLost, started_at: "2027-01-01T04:00:03Z".into(), ..scheduled };
     scene.next_run(&[&failed.to_line()], 74);
@@ -130,7 +136,9 @@ fn a_run_that_proves_nothing_ends_with_4_and_says_why() {
     };
     scene.next_run(&[&broken.to_line()], 69);
     snapshot!(scene, ["trigger-now"]);
-    // It ends with 0 and did nothing.
+    // It ends with 0 and says nothing, or did nothing.
+    scene.next_run(&["bye"], 0);
+    snapshot!(scene, ["trigger-now"]);
     scene.next_run(&[&geuneul::RunReport { outcome: Outcome::Skipped, ..report() }.to_line()], 0);
     snapshot!(scene, ["trigger-now"]);
     assert!(
