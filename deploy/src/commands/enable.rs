@@ -12,7 +12,6 @@ use crate::fingerprint::Fingerprint;
 use crate::model::{Schedule, State};
 use crate::plan::Wish;
 use crate::receipt::VerifiedRun;
-use crate::run::history::{proof_of_the_scheduled_path, recent_runs};
 use crate::{fire_times, gate};
 
 /// The flags of `deploy enable`.
@@ -97,11 +96,7 @@ async fn notes(context: &Context, look: &Look, proof: &VerifiedRun) -> Vec<Strin
         let ran = proof.image_digest().unwrap_or("unknown");
         notes.push(format!("the image {tag} is a tag, which can be moved; the proven run had {ran}"));
     }
-    let scheduled = match look.stream_prefix() {
-        Some((group, prefix)) => recent_runs(&context.aws, &group, &prefix).await.unwrap_or_default(),
-        None => Vec::new(),
-    };
-    if proof_of_the_scheduled_path(&scheduled).is_none() {
+    if !look.schedule_has_run(context).await {
         notes.push("the scheduled path is unproven until the schedule has fired once: look then".to_owned());
     }
     notes

@@ -10,6 +10,7 @@ use super::look::{Look, minute};
 use crate::cloud::ReceiptWriteError;
 use crate::exit::{Exit, Stop};
 use crate::fingerprint::Fingerprint;
+use crate::model::State;
 use crate::model::run_task::{ManualRun, Occurrence, RunTask};
 use crate::plan::Wish;
 use crate::receipt::{Receipt, VerifiedRun, Void};
@@ -50,7 +51,7 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
             let proof = look.desired.job.gate.proof;
             let verified = VerifiedRun::direct(&proven, proof, fingerprint, now(), &look.live.identity.arn);
             keep(context, &look, &Receipt::Verified(Box::new(verified.clone()))).await?;
-            report(context, &look, &proven, &verified);
+            report(context, &look, &proven, &verified).await;
             Ok(Exit::Done)
         }
         Err(ending) => {
@@ -116,7 +117,7 @@ async fn keep(context: &Context, look: &Look, receipt: &Receipt) -> anyhow::Resu
     }
 }
 
-fn report(context: &Context, look: &Look, proven: &Proven, verified: &VerifiedRun) {
+async fn report(context: &Context, look: &Look, proven: &Proven, verified: &VerifiedRun) {
     let (task, job) = (proven.task(), &look.desired.job);
     let revision = task.task_definition.rsplit('/').next().unwrap_or_default();
     println!("{}: the run is proven\n", job.name);
@@ -135,8 +136,13 @@ fn report(context: &Context, look: &Look, proven: &Proven, verified: &VerifiedRu
     }
     let until = verified.at().checked_add(job.gate.max_age).map_or_else(|_| "further notice".to_owned(), minute);
     println!("  receipt   {}, counts until {until} if nothing moves", look.desired.receipt_parameter);
-    println!("\nnote: the scheduled path is unproven: this run had your rights, not those of the scheduler's role");
-    println!("next: {} enable", context.program);
+    println!();
+    if !look.schedule_has_run(context).await {
+        println!("note: the scheduled path is unproven: this run had your rights, not those of the scheduler's role");
+    }
+    if look.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Disabled) {
+        println!("next: {} enable", context.program);
+    }
 }
 
 fn occurrence() -> Occurrence {
@@ -156,7 +162,7 @@ fn aws_command(run: &ManualRun, region: &str) -> String {
 
 /// A receipt has 4 KB; what ECS says of an end may be long.
 fn shortened(text: &str) -> String {
-    let mut short: String = text.chars().take(600).collect();
+    let mut short: String = text.chars().take(400).collect();
     if short.len() < text.len() {
         short.push('…');
     }

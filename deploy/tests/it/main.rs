@@ -12,5 +12,6 @@ mod properties;
 mod proxy;
 mod purity;
 mod scene;
+mod status;
 mod story;
 mod trigger_now;
