@@ -215,7 +215,7 @@ fn tell_plan(plan: &Plan) {
         deactivate = plan.deactivate.len(),
         unchanged = plan.unchanged,
         rejected = plan.rejects.len(),
-        withheld = ?plan.withheld,
+        withheld = plan.withheld.as_ref().map(|withheld| withheld.deactivations),
         "planned"
     );
 }

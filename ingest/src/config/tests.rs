@@ -1,6 +1,6 @@
 use super::*;
 
-const KEY: &str = "canary+key/==";
+const KEY: &str = "canary+key/0123456789==";
 
 fn read(pairs: &[(&str, &str)]) -> Result<Settings, ConfigError> {
     let find = |name: &str| pairs.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
@@ -78,6 +78,7 @@ fn every_refusal_is_a_sentence_with_a_way_out_and_no_secret() {
         &[("INGEST_TRIGGER", "monthly")],
         &[("INGEST_OCCURRENCE", "a\nb")],
         &[("DATA_GO_KR_SERVICE_KEY", " ")],
+        &[("DATA_GO_KR_SERVICE_KEY", "canary")],
         &[("DATA_GO_KR_SERVICE_KEY", "canary%2")],
         &[("DATA_GO_KR_SERVICE_KEY", "canary key")],
         &[("DATA_GO_KR_BASE_URL", "canary")],

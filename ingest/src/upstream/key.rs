@@ -10,6 +10,9 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 /// Everything but RFC 3986's unreserved characters; so `+` becomes `%2B`, which a query would otherwise read as a blank.
 const QUERY_VALUE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
+/// The portal's keys have 64 characters or more.
+const MIN_LENGTH: usize = 16;
+
 /// The service key of data.go.kr, decoded.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServiceKey(String);
@@ -20,6 +23,9 @@ pub enum KeyError {
     /// Nothing but blanks.
     #[error("the service key is empty")]
     Empty,
+    /// Shorter than any key: a placeholder, or a piece. (Its letters would also be found all over a page, see `ServiceKey::redact`.)
+    #[error("the service key is shorter than any key is ({MIN_LENGTH} characters)")]
+    TooShort,
     /// A `%` that is followed by no two hex digits, or bytes that are no text.
     #[error("the service key contains a broken %-sequence")]
     BrokenEscape,
@@ -51,6 +57,9 @@ impl ServiceKey {
         }
         if !decoded.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(KeyError::Characters);
+        }
+        if decoded.len() < MIN_LENGTH {
+            return Err(KeyError::TooShort);
         }
         Ok(ServiceKey(decoded))
     }
@@ -89,10 +98,10 @@ mod tests {
 
     #[test]
     fn both_forms_of_the_portal_are_one_key() {
-        let decoding = ServiceKey::parse("ab+c/d==\n").unwrap();
-        let encoding = ServiceKey::parse(" ab%2Bc%2Fd%3D%3D").unwrap();
+        let decoding = ServiceKey::parse("0123456789ab+c/d==\n").unwrap();
+        let encoding = ServiceKey::parse(" 0123456789ab%2Bc%2Fd%3D%3D").unwrap();
         assert!(decoding == encoding);
-        assert_eq!(decoding.encoded(), "ab%2Bc%2Fd%3D%3D");
+        assert_eq!(decoding.encoded(), "0123456789ab%2Bc%2Fd%3D%3D");
         assert_eq!(format!("{decoding:?}"), "ServiceKey([not shown])");
     }
 
@@ -100,6 +109,7 @@ mod tests {
     fn what_is_no_key_is_refused_without_an_echo() {
         for (text, error) in [
             ("  ", KeyError::Empty),
+            ("secret", KeyError::TooShort),
             ("secret%2", KeyError::BrokenEscape),
             ("secret%zz", KeyError::BrokenEscape),
             ("secret%ff", KeyError::BrokenEscape),
@@ -114,7 +124,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_key_reaches_the_server_as_it_was_issued(issued in "[A-Za-z0-9+/]{10,80}={0,2}") {
+        fn a_key_reaches_the_server_as_it_was_issued(issued in "[A-Za-z0-9+/]{16,80}={0,2}") {
             let key = ServiceKey::parse(&issued).unwrap();
             let encoded = key.encoded();
             prop_assert_eq!(percent_decode_str(&encoded).decode_utf8().unwrap(), issued.as_str());

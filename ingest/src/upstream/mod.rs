@@ -190,12 +190,12 @@ mod tests {
     #[test]
     fn the_key_is_encoded_once() {
         let base = "http://127.0.0.1:9".parse().unwrap();
-        let endpoint = Endpoint { base, key: ServiceKey::parse("a+b/c=").unwrap() };
+        let endpoint = Endpoint { base, key: ServiceKey::parse("0123456789a+b/c=").unwrap() };
         let upstream = Upstream::new(&endpoint, "/openapi/x", Pace::UNATTENDED).unwrap();
         let request = upstream.request(2).build().unwrap();
         assert_eq!(
             request.url().as_str(),
-            "http://127.0.0.1:9/openapi/x?serviceKey=a%2Bb%2Fc%3D&pageNo=2&numOfRows=1000&type=json"
+            "http://127.0.0.1:9/openapi/x?serviceKey=0123456789a%2Bb%2Fc%3D&pageNo=2&numOfRows=1000&type=json"
         );
     }
 }

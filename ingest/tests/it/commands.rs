@@ -40,7 +40,7 @@ fn a_setting_that_is_missing() {
         assert_cmd_snapshot!("no_settings", ingest(&library, &[]));
         assert_cmd_snapshot!("bad_trigger", ingest(&library, &[
             ("DATABASE_URL", "postgres://u:p@localhost/d"),
-            ("DATA_GO_KR_SERVICE_KEY", "a"),
+            ("DATA_GO_KR_SERVICE_KEY", "a-key-of-sixteen-or-more"),
             ("INGEST_TRIGGER", "monthly"),
         ]));
         assert_cmd_snapshot!("migrate_without_tls", ingest(&["migrate"], &[("DATABASE_URL", "postgres://u:p@db.example/d?sslmode=prefer")]));

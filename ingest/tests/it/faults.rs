@@ -96,7 +96,7 @@ fn pages_that_end_before_the_total_are_no_snapshot() {
 #[test]
 fn a_wrong_key_is_a_matter_for_a_person() {
     let mut world = World::new(generate(5, 30));
-    world.set("DATA_GO_KR_SERVICE_KEY", "not+the/key==");
+    world.set("DATA_GO_KR_SERVICE_KEY", "not+the+right/key==");
     let finished = world.month();
     let report = finished.expect(Outcome::Misconfigured);
     assert_eq!(report.error.unwrap().code, "service_key_refused");

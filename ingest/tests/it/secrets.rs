@@ -50,8 +50,13 @@ fn a_canary_is_found_nowhere() {
         world.texts("SELECT t::text FROM ingest.ingest_runs t UNION ALL SELECT t::text FROM ingest.ingest_sources t");
     let everything = said.iter().map(|finished| format!("{}{}", finished.stdout, finished.stderr)).chain(stored);
     let everything: String = everything.collect();
-    // Long enough to have been loud at all.
+    // Long enough to have been loud at all, and yet the drivers were quiet.
     assert!(everything.len() > 10_000);
+    for line in everything.lines().filter(|line| line.starts_with("{\"timestamp\"")) {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let ours = line["target"].as_str().unwrap().starts_with("ingest");
+        assert!(ours || ["WARN", "ERROR"].contains(&line["level"].as_str().unwrap()), "{line}");
+    }
     for secret in [key, &world.upstream.encoded_key(), password, "Ze4/k", "Ze4%2Fk", "canary0Ring"] {
         assert!(!everything.contains(secret), "{secret} was found");
     }
