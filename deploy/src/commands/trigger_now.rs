@@ -49,7 +49,7 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
         Ok(proven) => {
             let proof = look.desired.job.gate.proof;
             let verified = VerifiedRun::direct(&proven, proof, fingerprint, now(), &look.live.identity.arn);
-            keep(context, &look, &Receipt::Verified(verified.clone())).await?;
+            keep(context, &look, &Receipt::Verified(Box::new(verified.clone()))).await?;
             report(context, &look, &proven, &verified);
             Ok(Exit::Done)
         }

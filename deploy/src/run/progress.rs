@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use super::ending::humantime;
+use super::readable::readable;
 
 /// The progress of one wait.
 #[derive(Debug)]
@@ -39,7 +40,7 @@ impl Progress {
     /// A line of the container's log.
     pub fn log(&mut self, line: &str) {
         self.clear();
-        eprintln!("  | {}", printable(line));
+        eprintln!("  | {}", readable(line));
         if self.terminal {
             self.draw();
         }
@@ -62,9 +63,4 @@ impl Progress {
             eprint!("\r\x1b[2K");
         }
     }
-}
-
-/// A container's line may hold anything; the terminal gets only what can be read.
-fn printable(line: &str) -> String {
-    line.trim_end().chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
