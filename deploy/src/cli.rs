@@ -14,7 +14,7 @@ use crate::render::Style;
 
 /// Puts a container job on a schedule, switched off, proves one run, and only then lets it be switched on.
 #[derive(Debug, Parser)]
-#[command(name = "deploy", version, max_term_width = 100, args_override_self = true)]
+#[command(name = "deploy", version, max_term_width = 100, args_override_self = true, after_help = EXIT_CODES)]
 pub struct Cli {
     /// What every verb understands.
     #[command(flatten)]
@@ -23,6 +23,16 @@ pub struct Cli {
     #[command(subcommand)]
     pub verb: Verb,
 }
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0   done, or nothing to do
+  1   failed; with plan --detailed-exitcode also: something could not be looked at
+  2   changes are pending (only plan --detailed-exitcode)
+  3   refused by a guard, nothing was changed
+  4   the run did not prove itself
+  5   needs a person (status)
+  64  the command line or deploy.toml is wrong";
 
 /// What every verb understands.
 #[derive(Debug, Args)]

@@ -96,20 +96,20 @@ pub fn next(plan: &Plan, live: &Live, wish: Wish, program: &str) -> Option<Strin
         return None;
     }
     if plan.steps().next().is_some() {
-        let mut command = format!("{program} apply");
-        if wish.disabled || !plan.refusals.is_empty() || plan.state == Some(State::Disabled) {
-            command.push_str(" --disabled");
-        }
-        for (flag, said) in [("--adopt", wish.adopt), ("--rotate", wish.rotate)] {
-            if said {
-                let _ = write!(command, " {flag}");
-            }
-        }
-        return Some(command);
+        let disabled = wish.disabled || !plan.refusals.is_empty() || plan.state == Some(State::Disabled);
+        return Some(apply_command(program, Wish { disabled, ..wish }));
     }
     match (plan.state, &live.receipt) {
         (Some(State::Disabled), Seen::Present(Ok(Receipt::Verified(_)))) => Some(format!("{program} enable")),
         (Some(State::Disabled), _) => Some(format!("{program} trigger-now")),
         (Some(State::Enabled) | None, _) => None,
     }
+}
+
+/// The command that applies this.
+pub fn apply_command(program: &str, wish: Wish) -> String {
+    let Wish { disabled, adopt, rotate } = wish;
+    let flags = [(" --disabled", disabled), (" --adopt", adopt), (" --rotate", rotate)];
+    let said = flags.iter().filter(|(_, said)| *said).map(|(flag, _)| *flag);
+    format!("{program} apply{}", said.collect::<String>())
 }

@@ -52,7 +52,7 @@ pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
     let values = read_values(&plan)?;
     let mut say = |line: &str| eprintln!("{line}");
     if let Err(failure) = apply::apply(&context.aws, &plan, &values, Patience::IAM, &mut say).await {
-        return Ok(report(&failure, context));
+        return Ok(report(&failure, &render::apply_command(&context.program, wish)));
     }
     let after = apply::settle(&context.aws, &desired, wish, Patience::READ_BACK).await.context("reading back")?;
     if !after.is_empty() {
@@ -112,18 +112,14 @@ fn read_values(plan: &Plan) -> anyhow::Result<Values> {
     Ok(values)
 }
 
-fn report(failure: &Failure, context: &Context) -> Exit {
+fn report(failure: &Failure, again: &str) -> Exit {
     let Failure { done, failed, rest, error } = failure;
     eprintln!("error: {failed}: {error}");
     eprintln!("hint: {}", explain::hint(error));
-    eprintln!("done: {}", if done.is_empty() { "nothing" } else { "the steps above" });
-    eprintln!("failed: {failed}");
+    eprintln!("{} done, 1 failed, {} not attempted", done.len(), rest.len());
     for step in rest {
         eprintln!("not attempted: {step}");
     }
-    eprintln!(
-        "hint: run the same command again when the cause is gone; it goes on from here ({} plan shows it)",
-        context.program
-    );
+    eprintln!("hint: when the cause is gone, the same goes on from here: {again}");
     Exit::Failed
 }

@@ -206,7 +206,7 @@ impl ScheduleTable {
 
 impl SecretTable {
     fn into_secret(self, at: &Place<'_>) -> anyhow::Result<Secret> {
-        let parameter = at.check(self.parameter, "parameter", "a name such as /app/key, not an ARN", |v| {
+        let parameter = at.check_unseen(self.parameter, "parameter", "a name such as /app/key, not an ARN", |v| {
             let path = v.strip_prefix('/').unwrap_or_default();
             let reserved = path.split('/').next().is_some_and(|s| {
                 let s = s.to_ascii_lowercase();
@@ -221,6 +221,6 @@ impl SecretTable {
         let from = self.from.into_inner().parse().map_err(|error: crate::secret::UnknownOrigin| {
             at.stop(Some(span), error.to_string(), "write env:NAME, file:PATH, fd:N or prompt")
         })?;
-        Ok(Secret { env: at.check(self.env, "env", "letters, digits and _", |v| is_variable(v))?, parameter, from })
+        Ok(Secret { env: at.check_unseen(self.env, "env", "letters, digits and _", is_variable)?, parameter, from })
     }
 }

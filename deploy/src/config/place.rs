@@ -50,6 +50,20 @@ impl Place<'_> {
         Err(self.stop(Some(value.span()), what, format!("{key} is {legal}")))
     }
 
+    /// As [`Place::check`], for what may be a secret that was pasted into the wrong line: the value is not repeated.
+    pub(super) fn check_unseen(
+        &self,
+        value: Spanned<String>,
+        key: &str,
+        legal: &str,
+        is_legal: impl FnOnce(&str) -> bool,
+    ) -> anyhow::Result<String> {
+        if is_legal(value.get_ref()) {
+            return Ok(value.into_inner());
+        }
+        Err(self.stop(Some(value.span()), format!("{key} is not one"), format!("{key} is {legal}")))
+    }
+
     pub(super) fn duration(&self, text: Spanned<String>, key: &str) -> anyhow::Result<Duration> {
         let parsed = || {
             let (number, unit) = text.get_ref().split_at_checked(text.get_ref().len().checked_sub(1)?)?;

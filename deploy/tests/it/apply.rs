@@ -1,7 +1,13 @@
 //! `apply`: what is really sent, what stands in its way, and every way in which it can break off.
 
+use std::time::Duration;
+
+use deploy::apply::{Patience, apply};
 use deploy::cloud::{Roles, Schedules};
+use deploy::explain;
 use deploy::model::{State, TaskDefinition, tags};
+use deploy::plan::Wish;
+use deploy::secret::SecretValue;
 use deploy::templates;
 use rehearsal::local_aws::Fault;
 use serde_json::{Value, json};
@@ -220,7 +226,10 @@ fn after_a_failure_at_any_step_apply_again_converges() {
             scene.aws.fault(&fault(service, action).error(400, "ValidationException", "made to fail")).unwrap();
             let output = scene.expect(&["apply", "--disabled", "--yes"], 1);
             let said = String::from_utf8(output.stderr).unwrap();
-            assert!(said.contains("made to fail") && said.contains("run the same command again"), "{said}");
+            assert!(
+                said.contains("made to fail") && said.contains("goes on from here: deploy apply --disabled"),
+                "{said}"
+            );
             if action == "CreateScheduleGroup" {
                 assert!(said.contains("not attempted: create schedule library-sync"), "{said}");
             }
@@ -378,4 +387,34 @@ fn what_ecs_or_scheduler_would_refuse_is_refused_here() {
     scene.edit_config(|config| *config = config.replace(&format!("[job.{JOB}.schedule]"), &role));
     let said = refused(&scene, &["apply", "--disabled", "--yes"]);
     assert!(said.contains("does not trust scheduler.amazonaws.com"), "{said}");
+}
+
+#[test]
+fn a_failure_says_what_is_done_what_is_not_and_how_to_go_on() {
+    let scene = Scene::set();
+    scene.aws.deny("iam:CreateRole").unwrap();
+    insta::with_settings!({ filters => Scene::filters(), omit_expression => true }, {
+        insta::assert_snapshot!("apply_that_breaks_off", scene.transcript(&["apply", "--disabled", "--yes"]));
+    });
+    scene.aws.allow("iam:CreateRole").unwrap();
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+}
+
+#[test]
+fn iam_is_not_waited_for_for_ever() {
+    let scene = Scene::set();
+    scene.aws.hold_iam().unwrap();
+    let failure = inside::run(async {
+        let (cloud, desired) = (inside::cloud(&scene).await, inside::desired(&scene));
+        let wish = Wish { disabled: true, ..Wish::default() };
+        let plan = inside::planned(&scene, wish, Default::default()).await;
+        assert!(plan.refusals.is_empty() && desired.parameters.len() == 1);
+        let Ok((value, _)) = SecretValue::new(b"value".to_vec()) else { panic!("a good value") };
+        let values = [("API_KEY".to_owned(), value)].into();
+        let patience = Patience { limit: Duration::from_millis(40), pause: Duration::from_millis(10) };
+        apply(&cloud, &plan, &values, patience, &mut |_| ()).await.unwrap_err()
+    });
+    assert_eq!((failure.done.len(), failure.rest.len()), (6, 0));
+    let hint = explain::hint(&failure.error);
+    assert!(hint.contains("has not told Scheduler") && hint.contains("aws:SourceArn"), "{hint}");
 }

@@ -42,6 +42,7 @@ fn what_decides_has_no_io_no_async_and_no_clock() {
         "check.rs",
         "normalise.rs",
         "render.rs",
+        "explain.rs",
         "fingerprint.rs",
         "fire_times.rs",
         "gate.rs",
@@ -77,5 +78,16 @@ fn what_decides_has_no_io_no_async_and_no_clock() {
         for word in forbidden {
             assert!(!code.contains(word), "{} knows {word}", path.display());
         }
+    }
+}
+
+#[test]
+fn a_file_is_an_idea_and_not_longer_than_four_hundred_lines() {
+    let crate_root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    sources(&crate_root.join("src"), &mut files);
+    for path in files {
+        let lines = fs::read_to_string(&path).unwrap().lines().count();
+        assert!(lines <= 400, "{} has {lines} lines", path.display());
     }
 }
