@@ -16,6 +16,11 @@ impl LockKey {
         LockKey::named(source.as_str())
     }
 
+    /// The key of another program that does the same work, so that the two exclude each other.
+    pub fn given(key: i64) -> Self {
+        LockKey(key)
+    }
+
     /// The key under which migrations are applied.
     pub fn migrations() -> Self {
         LockKey::named("migrate")

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use geuneul::Outcome;
+use geuneul::{Interval, Outcome};
 use tokio::task::JoinHandle;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
@@ -14,8 +14,29 @@ use uuid::Uuid;
 use crate::config::Database;
 use crate::error::{Doing, Error, chain};
 
-/// A session that makes no progress for this long is ended by the server, and its lock with it.
-pub const LEASE: Duration = Duration::from_secs(5 * 60);
+/// For how long a session may make no progress before the server ends it, and its lock with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease(Interval);
+
+impl Lease {
+    /// Five minutes.
+    pub const UNATTENDED: Lease = Lease(Interval::minutes(5));
+
+    /// From a second to an hour.
+    pub fn new(interval: Interval) -> Option<Lease> {
+        (interval <= Interval::minutes(60)).then_some(Lease(interval))
+    }
+
+    /// In seconds.
+    pub fn seconds(self) -> u64 {
+        self.0.seconds()
+    }
+
+    /// For how long one page may be asked for: half of the lease, so that a slow upstream never costs the session.
+    pub fn page(self) -> Duration {
+        self.0.duration() / 2
+    }
+}
 
 /// No session, or none that a run may use.
 #[derive(Debug, thiserror::Error)]
@@ -107,6 +128,8 @@ pub struct Session {
     pub backend_pid: i32,
     /// Locks are per database: a wrong name would silently exclude nobody, so it is shown.
     pub database: String,
+    /// What the server was asked for.
+    pub lease: Lease,
 }
 
 impl Session {
@@ -125,7 +148,8 @@ impl Session {
                 (client, tokio::spawn(drive(connection)))
             }
         };
-        let mut session = Session { client, connection, tls, backend_pid: 0, database: String::new() };
+        let mut session =
+            Session { client, connection, tls, backend_pid: 0, database: String::new(), lease: database.lease };
         session.check(token).await?;
         Ok(session)
     }
@@ -198,7 +222,7 @@ impl Session {
 /// Every option is one that an unprivileged role may set, so that no administrator is needed.
 fn with_startup_options(database: &Database, application: &str, token: Uuid) -> tokio_postgres::Config {
     let mut driver = database.driver.clone();
-    let lease = LEASE.as_secs();
+    let lease = database.lease.seconds();
     let ours = [
         // A pooler refuses unknown startup options or swallows them; either way the token does not come back.
         format!("ingest.session={token}"),
