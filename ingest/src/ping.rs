@@ -3,7 +3,7 @@
 //! `POST base/start` once the lock is ours, `POST base` after a success, `POST base/fail` after anything that ended with another code
 //! than 0. A skipped run says nothing: it is no success, and the run in its way speaks for itself. `rid` pairs the start with its end.
 //!
-//! Architecture invariant: a ping never decides how a run ends, and nothing waits for it longer than [`PATIENCE`] a message.
+//! Architecture invariant: a ping never decides how a run ends, and nothing waits for it longer than [`PATIENCE`].
 
 use std::fmt;
 use std::sync::Mutex;
@@ -17,10 +17,10 @@ use tokio::time::timeout;
 use crate::error::chain;
 use crate::tls;
 
-/// How long one message may take, its second attempt included.
+/// How long the end of a run may wait for its pings, all attempts included.
 const PATIENCE: Duration = Duration::from_secs(8);
 /// How long one attempt may take.
-const ATTEMPT: Duration = Duration::from_secs(4);
+const ATTEMPT: Duration = Duration::from_secs(3);
 /// After a signal: whoever sent it waits.
 const IN_A_HURRY: Duration = Duration::from_secs(1);
 
@@ -87,7 +87,7 @@ impl Ping {
             }
             tell(http, url.message(word, &self.run), report.to_line()).await;
         };
-        let patience = if report.outcome == Outcome::Interrupted { IN_A_HURRY } else { 2 * PATIENCE };
+        let patience = if report.outcome == Outcome::Interrupted { IN_A_HURRY } else { PATIENCE };
         if timeout(patience, telling).await.is_err() {
             tracing::warn!("the ping was given up");
         }

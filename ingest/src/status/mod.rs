@@ -148,8 +148,8 @@ fn needs(seen: &Seen, max_age: Interval) -> Vec<Need> {
     if let Some(holder) = seen.holder.as_ref().filter(|holder| !holder.live) {
         need("lock_held", format!("the lock is held by no live run of ours: {holder}"));
     }
-    let refused = seen.consecutive_skips > 0 && seen.runs.iter().any(|run| run.status == "busy");
-    if seen.consecutive_skips > 1 || refused {
+    let mut since = seen.runs.iter().take_while(|run| run.skip_reason.is_some());
+    if seen.consecutive_skips > 1 || since.any(|run| run.status == "busy") {
         need("starving", format!("the lock kept {} runs in a row from working", seen.consecutive_skips));
     }
     needs

@@ -3,12 +3,17 @@
 mod commands;
 mod commit;
 mod faults;
+mod kill;
 mod lock;
 mod mirror;
+mod ping;
+mod proxy;
 mod real_months;
 mod rooms;
 mod schema;
 mod secrets;
+mod skips;
 mod snapshots;
+mod status;
 mod tripwires;
 mod world;

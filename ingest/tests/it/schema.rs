@@ -20,8 +20,9 @@ fn many_starters_migrate_once() {
         (0..4).map(|_| world.program().arg("migrate").stdout(std::process::Stdio::piped()).spawn().unwrap()).collect();
     let said: Vec<_> = starters.into_iter().map(|starter| starter.wait_with_output().unwrap()).collect();
     assert!(said.iter().all(|output| output.status.success()));
-    assert_eq!(world.database.number("SELECT count(*) FROM ingest.ingest_schema"), 1);
-    assert_eq!(world.invoke(&["migrate"]).stdout, "schema ingest is at version 1; nothing to do\n");
+    let latest = world.database.number("SELECT count(*) FROM ingest.ingest_schema");
+    assert_eq!(latest, world.database.number("SELECT max(version)::int8 FROM ingest.ingest_schema"));
+    assert_eq!(world.invoke(&["migrate"]).stdout, format!("schema ingest is at version {latest}; nothing to do\n"));
     assert_eq!(world.database.number("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"), 0);
 }
 
@@ -65,11 +66,13 @@ fn what_is_not_ours_is_left_alone() {
 fn a_schema_of_another_version_is_left_alone() {
     let world = World::new(generate(5, 10));
     world.mirror();
-    world.database.execute("INSERT INTO ingest.ingest_schema (version, checksum, program) VALUES (2, 'x', 'later')");
-    refused(&world, "schema ingest is at version 2, and this program knows versions up to 1");
-    world
-        .database
-        .execute("DELETE FROM ingest.ingest_schema WHERE version = 2; UPDATE ingest.ingest_schema SET checksum = 'x'");
+    let latest = world.database.number("SELECT count(*) FROM ingest.ingest_schema");
+    let insert = "INSERT INTO ingest.ingest_schema (version, checksum, program) SELECT max(version) + 1, 'x', 'later' FROM ingest.ingest_schema";
+    world.database.execute(insert);
+    let next = latest + 1;
+    refused(&world, &format!("schema ingest is at version {next}, and this program knows versions up to {latest}"));
+    world.database.execute(&format!("DELETE FROM ingest.ingest_schema WHERE version = {next}"));
+    world.database.execute("UPDATE ingest.ingest_schema SET checksum = 'x' WHERE version = 1");
     refused(&world, "the checksums differ");
 }
 
