@@ -88,7 +88,7 @@ impl Outcome {
     pub const fn meaning(self) -> &'static str {
         match self {
             Outcome::Succeeded => "the snapshot is mirrored",
-            Outcome::Skipped => "another live run holds the lock, or the last success is recent; nothing was done",
+            Outcome::Skipped => "another live run is at work, or the last success is recent",
             Outcome::Usage => "the command line is wrong",
             Outcome::Withheld => "changes are committed, deactivations were withheld",
             Outcome::UpstreamFailed => "the upstream failed; no place was written",

@@ -111,9 +111,10 @@ fn after_help() -> String {
   INGEST_DB_CA             PEM text or file of the authority that signed the server's certificate
                            [default: the public roots]
   INGEST_DB_SCHEMA         the schema that holds our tables [default: ingest]
-  INGEST_LEASE             how long a run may make no progress before the server ends its session, and
-                           with it the lock; one page is given half of it [default: 5m]
-  INGEST_PING_URL          told that a run starts (URL/start), succeeded (URL) or failed (URL/fail); a secret
+  INGEST_LEASE             a run without progress for so long loses its session and its lock; one page
+                           is given half of it [default: 5m]
+  INGEST_PING_URL          where to say that a run starts (URL/start), succeeded (URL) or failed
+                           (URL/fail); a secret
   INGEST_TRIGGER           who starts the run: manual, scheduled or backfill
   INGEST_OCCURRENCE        which fire time of the schedule the run is for, for the ledger
   DATA_GO_KR_SERVICE_KEY   the key of a data.go.kr account, in either of the portal's two forms

@@ -7,7 +7,7 @@ use std::time::Duration;
 use geuneul::{Interval, Outcome};
 use tokio::task::JoinHandle;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use uuid::Uuid;
 
@@ -154,23 +154,28 @@ impl Session {
         Ok(session)
     }
 
-    /// The tripwires.
+    /// The tripwires. A simple query: behind a pooler, even the answer to a prepared one may come from another session.
     async fn check(&mut self, token: Uuid) -> Result<(), Error> {
         let sql = "SELECT current_setting('ingest.session', true), pg_is_in_recovery(), pg_backend_pid(),
-            current_database()::text, current_setting('server_version_num')::int4, current_setting('server_version')";
-        let row = self.client.query_one(sql, &[]).await.doing("looking at the session")?;
-        if row.get::<_, Option<&str>>(0) != Some(token.to_string().as_str()) {
+            current_database(), current_setting('server_version_num'), current_setting('server_version')";
+        let answer = self.client.simple_query(sql).await.doing("looking at the session")?;
+        let row = answer.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        });
+        let text = |column| row.and_then(|row| row.get(column)).unwrap_or_default();
+        if text(0) != token.to_string() {
             return Err(SessionError::Pooler("the session is not the one that was asked for".to_owned()).into());
         }
-        if row.get(1) {
+        if text(1) != "f" {
             return Err(SessionError::Replica.into());
         }
-        if row.get::<_, i32>(4) < 140_000 {
-            return Err(SessionError::TooOld(row.get(5)).into());
+        if text(4).parse::<u32>().unwrap_or(0) < 140_000 {
+            return Err(SessionError::TooOld(text(5).to_owned()).into());
         }
-        self.backend_pid = row.get(2);
-        self.database = row.get(3);
-        tracing::info!(backend_pid = self.backend_pid, database = %self.database, server = row.get::<_, &str>(5), "connected");
+        let server = text(5).to_owned();
+        (self.backend_pid, self.database) = (text(2).parse().unwrap_or(0), text(3).to_owned());
+        tracing::info!(backend_pid = self.backend_pid, database = %self.database, %server, "connected");
         Ok(())
     }
 

@@ -83,7 +83,9 @@ impl Cluster {
 
     /// A hot standby of this cluster: it answers queries, and is in recovery for ever.
     pub fn standby(&self) -> Result<Cluster> {
-        let bin = toolbox()?.postgres_bin()?;
+        // Some machines link only some of the programs to where they found the server.
+        let initdb = toolbox()?.postgres_bin()?.join("initdb").canonicalize()?;
+        let bin = initdb.parent().context("initdb is in a folder")?;
         Cluster::launch(bin, &Setup::default(), |identity, data| {
             let mut copy = identity.command(&bin.join("pg_basebackup"));
             copy.args(["--no-sync", "--checkpoint=fast", "--write-recovery-conf", "--username=postgres"]);

@@ -6,7 +6,6 @@
 mod look;
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use geuneul::{Interval, RunId, SourceName};
 use serde::Serialize;
@@ -161,10 +160,11 @@ impl Seen {
     }
 }
 
+/// In the largest unit of which there are two.
 fn length(seconds: u64) -> String {
-    // To the hour from a day on: nobody needs the seconds of a month.
-    let seconds = if seconds > 86_400 { seconds - seconds % 3600 } else { seconds };
-    humantime::format_duration(Duration::from_secs(seconds)).to_string()
+    let units = [("days", 86_400), ("hours", 3_600), ("minutes", 60)];
+    let (unit, size) = units.into_iter().find(|(_, size)| seconds >= 2 * size).unwrap_or(("seconds", 1));
+    format!("{} {unit}", seconds / size)
 }
 
 impl std::fmt::Display for LockHolder {

@@ -1,8 +1,10 @@
 //! The program against a real PostgreSQL and the stand-in for data.go.kr.
 
+mod certificates;
 mod commands;
 mod commit;
 mod faults;
+mod hostile;
 mod kill;
 mod lock;
 mod mirror;
@@ -15,5 +17,6 @@ mod secrets;
 mod skips;
 mod snapshots;
 mod status;
+mod tls;
 mod tripwires;
 mod world;

@@ -10,8 +10,11 @@ use crate::world::{MONTHLY, World};
 use geuneul::{Outcome, RunReport};
 use rehearsal::snapshot::generate;
 
+/// Path and body of each ping.
+type Told = Arc<Mutex<Vec<(String, String)>>>;
+
 /// A service of the healthchecks.io shape: remembers what it was told, and answers with this status (0: never).
-fn service(status: u16) -> (String, Arc<Mutex<Vec<(String, String)>>>) {
+fn service(status: u16) -> (String, Told) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/canary-ping-5d1c", listener.local_addr().unwrap());
     let told = Arc::new(Mutex::new(Vec::new()));

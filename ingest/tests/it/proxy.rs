@@ -52,8 +52,8 @@ impl Proxy {
                 let server = TcpStream::connect(("127.0.0.1", port)).unwrap();
                 let (from_server, to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
                 let (up, down) = (shared.clone(), shared.clone());
-                thread::spawn(move || pump(client, server, |bytes| up.from_client(bytes, point)));
-                thread::spawn(move || pump(from_server, to_client, |_| down.from_server()));
+                thread::spawn(move || pump(client, server, |bytes| up.may_reach_server(bytes, point)));
+                thread::spawn(move || pump(from_server, to_client, |_| down.may_reach_client()));
             }
         });
         proxy
@@ -96,7 +96,7 @@ impl Drop for Proxy {
 
 impl Shared {
     /// Whether the bytes may go on.
-    fn from_client(&self, bytes: &[u8], point: Point) -> bool {
+    fn may_reach_server(&self, bytes: &[u8], point: Point) -> bool {
         if !bytes.windows(point.bytes.len()).any(|window| window == point.bytes) {
             return true;
         }
@@ -108,7 +108,7 @@ impl Shared {
         if state.seen == point.nth && !point.hold_reply { self.hold(state) } else { true }
     }
 
-    fn from_server(&self) -> bool {
+    fn may_reach_client(&self) -> bool {
         let mut state = self.state.lock().unwrap();
         if std::mem::take(&mut state.hold_replies) { self.hold(state) } else { true }
     }
