@@ -164,6 +164,17 @@ mod tests {
     }
 
     #[test]
+    fn nobody_else_has_our_keys() {
+        // What others take in the same database: sqlx, Rails and golang-migrate (for a database named ingestdb), Flyway, Prisma.
+        let theirs =
+            [3_263_459_014_517_477_874, 6_526_918_032_213_449_115, 2_431_430_124, 0x4679_7761_7900, 72_707_369];
+        let ours = SourceName::ALL.iter().map(|&source| LockKey::of(source)).chain([LockKey::migrations()]);
+        let ours: std::collections::BTreeSet<i64> = ours.map(LockKey::get).collect();
+        assert_eq!(ours.len(), SourceName::ALL.len() + 1);
+        assert!(theirs.iter().all(|key| !ours.contains(key)));
+    }
+
+    #[test]
     fn a_run_is_known_by_its_application_name() {
         let run: RunId = "7b0b1f3e-1111-4222-8333-944445555666".parse().unwrap();
         for &source in SourceName::ALL {

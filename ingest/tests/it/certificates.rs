@@ -32,6 +32,21 @@ fn the_bundle_is_the_one_whose_source_is_written_down() {
 }
 
 #[test]
+fn the_image_has_the_bundle_and_trusts_it() {
+    let dockerfile = include_str!("../../../Dockerfile");
+    let (_, image) = dockerfile.split_once("FROM scratch").unwrap();
+    assert!(image.contains("\nCOPY ingest/certs/rds-global-bundle.pem /rds-global-bundle.pem\n"));
+    assert!(image.contains("\nENV INGEST_DB_CA=/rds-global-bundle.pem\n"));
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/certs/rds-global-bundle.pem").to_owned();
+    let read = |name: &str| match name {
+        "DATABASE_URL" => Some("postgres://u:p@db.example.ap-northeast-2.rds.amazonaws.com/d".to_owned()),
+        "INGEST_DB_CA" => Some(path.clone()),
+        _ => None,
+    };
+    assert!(ingest::config::Database::read(&read).is_ok());
+}
+
+#[test]
 fn no_certificate_in_use_runs_out_within_half_a_year() {
     let soon = SystemTime::now() + WARN_BEFORE;
     let names = BUNDLE.lines().filter_map(|line| line.strip_prefix("# "));

@@ -2,7 +2,7 @@
 //! The table holds nothing or everything, the lock is free, and the next run makes it whole.
 
 use crate::proxy::{Point, Proxy};
-use crate::world::{MONTHLY, Running, World};
+use crate::world::{LOCK_KEY, MONTHLY, Running, World};
 use geuneul::Outcome;
 use rehearsal::snapshot::generate;
 
@@ -133,6 +133,42 @@ fn stopped_for_longer_than_the_lease() {
         assert_eq!(world.row_versions(), versions, "{}", point.name);
         assert_eq!(world.ledger(), ["abandoned", "succeeded"], "{}", point.name);
     }
+}
+
+/// The lock is granted to somebody who no longer waits for the answer: it goes with the session.
+#[test]
+fn interrupted_while_the_lock_is_being_granted() {
+    let mut world = World::new(generate(4, ROWS as usize));
+    world.invoke(&["migrate"]);
+    let key: &'static [u8] = Box::leak(Box::new(LOCK_KEY.to_be_bytes()));
+    let granted = Point { name: "granted", bytes: key, nth: 1, hold_reply: true };
+    let proxy = Proxy::before(world.database.port(), granted);
+    world.through(proxy.port());
+    let run = world.start();
+    proxy.wait();
+    assert!(!world.lock_is_free(), "granted, and nobody was told");
+    run.signal("TERM");
+    run.end().expect(Outcome::Interrupted);
+    proxy.sever();
+    world.wait_for_free_lock();
+    assert_eq!((world.places(), world.ledger()), (0, vec![]));
+}
+
+#[test]
+fn interrupted_within_copy_while_the_server_is_silent() {
+    let mut world = World::new(generate(5, ROWS as usize));
+    world.invoke(&["migrate"]);
+    let proxy = Proxy::before(world.database.port(), COPYING);
+    world.through(proxy.port());
+    let run = world.start();
+    proxy.wait();
+    let asked = std::time::Instant::now();
+    run.signal("TERM");
+    run.end().expect(Outcome::Interrupted);
+    assert!(asked.elapsed() < std::time::Duration::from_secs(4), "{:?}", asked.elapsed());
+    proxy.sever();
+    world.wait_for_free_lock();
+    assert_eq!((world.places(), world.ledger()), (0, vec!["running".to_owned()]));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A guest in somebody's database.
 
-use crate::world::World;
+use crate::world::{Finished, MONTHLY, World};
 use geuneul::Outcome;
 use rehearsal::postgres;
 use rehearsal::snapshot::generate;
@@ -52,6 +52,37 @@ fn a_role_that_may_only_write_rows_runs_after_somebody_else_migrated() {
         "GRANT USAGE ON SCHEMA ingest TO runner_only; GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA ingest TO runner_only",
     );
     assert_eq!(world.mirror().inserted, 10);
+}
+
+/// The README's own statements.
+#[test]
+fn the_roles_of_the_readme_may_what_they_need_and_no_more() {
+    let readme = include_str!("../../../README.md");
+    let (_, block) = readme.split_once("<!-- roles -->\n```sql\n").unwrap();
+    let (statements, _) = block.split_once("```").unwrap();
+    let world = World::new(generate(7, 10));
+    world.database.execute(statements);
+    let run = |role: &str, args: &[&str]| Finished::from(world.as_role(role).args(args).output().unwrap());
+    assert_eq!(run("ingest_watcher", &["status"]).code, Some(5), "nothing has succeeded yet");
+    assert_eq!(run("ingest_migrator", &["migrate"]).code, Some(0));
+    assert_eq!(run("ingest_runner", &MONTHLY).expect(Outcome::Succeeded).inserted, 10);
+    assert_eq!(run("ingest_watcher", &["status"]).code, Some(0));
+    for (role, statement, may) in [
+        ("ingest_runner", "UPDATE ingest.places SET name = name", true),
+        ("ingest_runner", "DROP TABLE ingest.places", false),
+        ("ingest_runner", "DELETE FROM ingest.places", false),
+        ("ingest_runner", "CREATE TABLE ingest.t ()", false),
+        ("ingest_runner", "CREATE SCHEMA s", false),
+        ("ingest_watcher", "UPDATE ingest.places SET name = name", false),
+        ("ingest_migrator", "CREATE SCHEMA s", false),
+    ] {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let said = runtime.block_on(async {
+            let client = world.database.client().await;
+            client.batch_execute(&format!("BEGIN; SET ROLE {role}; {statement}; ROLLBACK")).await
+        });
+        assert_eq!(said.is_ok(), may, "{role}: {statement}: {said:?}");
+    }
 }
 
 #[test]
