@@ -77,7 +77,7 @@ impl Ping {
         let Some((http, url)) = self.line else { return };
         let word = match report.outcome {
             Outcome::Succeeded => None,
-            Outcome::Skipped => return,
+            outcome if outcome.exit_code() == 0 => return,
             _ => Some("fail"),
         };
         let started = self.started.into_inner().expect("nobody panics with the handle");

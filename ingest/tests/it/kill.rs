@@ -114,7 +114,7 @@ fn stopped_for_longer_than_the_lease() {
     for (point, code) in [(FETCHING, "database_lost"), (WRITTEN, "not_committed")] {
         let mut world = World::new(generate(2, ROWS as usize));
         world.invoke(&["migrate"]);
-        world.set("INGEST_LEASE", "2s");
+        world.set("INGEST_LEASE", "4s");
         let proxy = Proxy::before(world.database.port(), point);
         world.through(proxy.port());
         let run = world.start();
@@ -140,11 +140,11 @@ fn stopped_for_longer_than_the_lease() {
 #[test]
 fn a_silent_upstream_does_not_cost_the_session() {
     let mut world = World::new(generate(6, ROWS as usize));
-    world.set("INGEST_LEASE", "2s");
+    world.set("INGEST_LEASE", "4s");
     world.upstream.fault(Fault { page: None, times: 1_000, answer: Answer::Silence });
     let report = world.month().expect(Outcome::UpstreamFailed);
     assert_eq!(report.error.unwrap().code, "upstream_unavailable");
-    assert!((900..2000).contains(&report.duration_ms), "{}", report.duration_ms);
+    assert!((1900..4000).contains(&report.duration_ms), "{}", report.duration_ms);
     assert!(world.lock_is_free());
     assert_eq!(world.ledger(), ["upstream_failed"]);
 }
