@@ -25,23 +25,55 @@ pub struct JobCommand {
     /// `--ingest.trigger`: who started it. When absent, the environment's `INGEST_TRIGGER` says it, so that a manual and a
     /// scheduled run have the same command.
     pub trigger: Option<Trigger>,
+    /// `--ingest.dry-run`: plan, show the plan, write nothing but the ledger's row.
+    pub dry_run: Option<DryRun>,
+    /// `--ingest.confirm-deactivations`: at most so many deactivations, instead of the cap. A ceiling for this run, not a licence for
+    /// any particular place.
+    pub confirm_deactivations: Option<u64>,
 }
 
 impl JobCommand {
     /// The monthly command of a source.
     pub const fn monthly(source: SourceName) -> Self {
-        JobCommand { source, deactivate_stale: true, retry_of: None, trigger: None }
+        JobCommand { source, deactivate_stale: true, retry_of: None, trigger: None, dry_run: None, confirm_deactivations: None }
     }
 
     /// The command line, one flag an element, in a fixed order. `exit-after` is always true: there is nothing to stay for.
     pub fn argv(&self) -> Vec<String> {
-        let JobCommand { source, deactivate_stale, retry_of, trigger } = self;
+        let JobCommand { source, deactivate_stale, retry_of, trigger, dry_run, confirm_deactivations } = self;
         let flag = |name: &str, value: &dyn fmt::Display| format!("{FLAG_PREFIX}{name}={value}");
         let mut argv =
             vec![flag("source", source), flag("deactivate-stale", deactivate_stale), flag("exit-after", &true)];
         argv.extend(retry_of.as_ref().map(|run| flag("retry-of", run)));
         argv.extend(trigger.map(|trigger| flag("trigger", &trigger)));
+        argv.extend(dry_run.map(|form| flag("dry-run", &form)));
+        argv.extend(confirm_deactivations.map(|ceiling| flag("confirm-deactivations", &ceiling)));
         argv
+    }
+}
+
+/// How a plan that is not carried out is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DryRun {
+    /// For people; `--ingest.dry-run=true`.
+    Text,
+    /// For programs: one JSON object; `--ingest.dry-run=json`.
+    Json,
+}
+
+impl DryRun {
+    /// The flag's value.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            DryRun::Text => "true",
+            DryRun::Json => "json",
+        }
+    }
+}
+
+impl fmt::Display for DryRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
@@ -113,6 +145,8 @@ mod tests {
             deactivate_stale: false,
             retry_of: Some("7b0b1f3e-1111-4222-8333-944445555666".parse().unwrap()),
             trigger: Some(Trigger::Backfill),
+            dry_run: Some(DryRun::Json),
+            confirm_deactivations: Some(240),
         };
         assert_eq!(
             command.argv(),
@@ -122,6 +156,8 @@ mod tests {
                 "--ingest.exit-after=true",
                 "--ingest.retry-of=7b0b1f3e-1111-4222-8333-944445555666",
                 "--ingest.trigger=backfill",
+                "--ingest.dry-run=json",
+                "--ingest.confirm-deactivations=240",
             ]
         );
     }

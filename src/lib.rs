@@ -11,7 +11,7 @@ mod outcome;
 mod report;
 mod source;
 
-pub use command::{FLAG_PREFIX, JobCommand, Trigger, UnknownTrigger};
+pub use command::{DryRun, FLAG_PREFIX, JobCommand, Trigger, UnknownTrigger};
 pub use outcome::{Outcome, outcomes_of};
 pub use report::{
     MAX_LINE_BYTES, RUN_REPORT_V1, ReportError, RunError, RunId, RunReport, Skip, SkipReason, UnreadableReport,

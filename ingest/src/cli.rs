@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use geuneul::{JobCommand, Outcome, RunId, SourceName, Trigger};
+use geuneul::{DryRun, JobCommand, Outcome, RunId, SourceName, Trigger};
 
 use crate::lock::LockKey;
 
@@ -46,6 +46,28 @@ struct Cli {
     /// Who starts it: manual, scheduled or backfill [default: what INGEST_TRIGGER says, else manual]
     #[arg(long = "ingest.trigger", value_name = "WHO", require_equals = true)]
     trigger: Option<Trigger>,
+
+    /// Show the plan with samples, as text or as JSON, and write nothing but the ledger's row
+    #[arg(long = "ingest.dry-run", value_name = "true|json|false", require_equals = true, default_value = "false")]
+    #[arg(value_parser = dry_run)]
+    dry_run: DryRunFlag,
+
+    /// Believe at most this many deactivations, instead of 5 % (and at least 10): a ceiling for this run
+    #[arg(long = "ingest.confirm-deactivations", value_name = "N", require_equals = true)]
+    confirm_deactivations: Option<u64>,
+}
+
+/// A type of its own, so that clap does not take it for a flag that may be absent.
+#[derive(Debug, Clone, Copy)]
+struct DryRunFlag(Option<DryRun>);
+
+fn dry_run(word: &str) -> Result<DryRunFlag, String> {
+    match word {
+        "true" => Ok(DryRunFlag(Some(DryRun::Text))),
+        "json" => Ok(DryRunFlag(Some(DryRun::Json))),
+        "false" => Ok(DryRunFlag(None)),
+        _ => Err("say true, json or false".to_owned()),
+    }
 }
 
 #[derive(Subcommand)]
@@ -65,10 +87,19 @@ fn exit_after(word: &str) -> Result<bool, String> {
 /// Reads the command line. The error is clap's: help and version are such errors too, and go to stdout.
 pub fn parse(argv: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Invocation, clap::Error> {
     let matches = Cli::command().after_help(after_help()).try_get_matches_from(argv)?;
-    let Cli { verb, source, deactivate_stale, exit_after: _, retry_of, trigger } = Cli::from_arg_matches(&matches)?;
+    let cli = Cli::from_arg_matches(&matches)?;
+    let Cli { verb, source, deactivate_stale, exit_after: _, retry_of, trigger, dry_run, confirm_deactivations } = cli;
+    let DryRunFlag(dry_run) = dry_run;
     Ok(match (verb, source) {
         (Some(Verb::Migrate), _) => Invocation::Migrate,
-        (None, Some(source)) => Invocation::Run(JobCommand { source, deactivate_stale, retry_of, trigger }),
+        (None, Some(source)) => Invocation::Run(JobCommand {
+            source,
+            deactivate_stale,
+            retry_of,
+            trigger,
+            dry_run,
+            confirm_deactivations,
+        }),
         (None, None) => unreachable!("clap demands a source when there is no verb"),
     })
 }
@@ -112,12 +143,18 @@ mod tests {
         let source = proptest::sample::select(SourceName::ALL);
         let run = proptest::option::of("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}");
         let trigger = proptest::option::of(proptest::sample::select(Trigger::ALL));
-        (source, any::<bool>(), run, trigger).prop_map(|(source, deactivate_stale, run, trigger)| JobCommand {
-            source,
-            deactivate_stale,
-            retry_of: run.map(|run| run.parse().unwrap()),
-            trigger,
-        })
+        let dry_run = proptest::sample::select(&[None, Some(DryRun::Text), Some(DryRun::Json)][..]);
+        let ceiling = proptest::option::of(any::<u64>());
+        (source, any::<bool>(), run, trigger, dry_run, ceiling).prop_map(
+            |(source, deactivate_stale, run, trigger, dry_run, confirm_deactivations)| JobCommand {
+                source,
+                deactivate_stale,
+                retry_of: run.map(|run| run.parse().unwrap()),
+                trigger,
+                dry_run,
+                confirm_deactivations,
+            },
+        )
     }
 
     proptest! {
@@ -147,6 +184,10 @@ mod tests {
             &["--ingest.source=library", "--ingest.exit-after=false"],
             &["--ingest.source=library", "--ingest.trigger=monthly"],
             &["--ingest.source=library", "--ingest.retry-of=17"],
+            &["--ingest.source=library", "--ingest.dry-run"],
+            &["--ingest.source=library", "--ingest.dry-run=yes"],
+            &["--ingest.source=library", "--ingest.confirm-deactivations=-1"],
+            &["--ingest.source=library", "--ingest.confirm-deactivations=all"],
             &["--ingest.source=library", "--ingest.unknown=1"],
             &["--ingest.source=library", "extra"],
             &["--ingest.source=library", "migrate"],

@@ -7,6 +7,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::config::ConfigError;
 use crate::migrate::SchemaError;
+use crate::plan::KeyChurn;
 use crate::session::SessionError;
 use crate::upstream::UpstreamError;
 
@@ -54,6 +55,12 @@ pub enum Error {
         /// The most frequent complaint.
         first: String,
     },
+    /// The keys themselves have probably changed.
+    #[error(
+        "{} places would be new and {} gone, of {} that are active: what libraries are recognised by has probably changed; refused, nothing was written",
+        .0.born, .0.gone, .0.active
+    )]
+    KeyChurn(KeyChurn),
     /// What was written is not what was planned.
     #[error("{what}: planned {planned}, the database says {found}; rolled back")]
     Mismatch {
@@ -90,7 +97,7 @@ impl Error {
             Error::Database { source, .. } | Error::Schema(SchemaError::Database { source, .. }) => outcome_of(source),
             Error::Upstream(UpstreamError::Key { .. }) => Outcome::Misconfigured,
             Error::Upstream(_) => Outcome::UpstreamFailed,
-            Error::EmptySnapshot { .. } | Error::TooManyRejects { .. } => Outcome::SnapshotRefused,
+            Error::EmptySnapshot { .. } | Error::TooManyRejects { .. } | Error::KeyChurn(_) => Outcome::SnapshotRefused,
             Error::Http(_) | Error::Mismatch { .. } | Error::Panic(_) => Outcome::Internal,
             Error::Fenced | Error::NotCommitted | Error::CommitUnknown(_) => Outcome::DatabaseLost,
             Error::Interrupted => Outcome::Interrupted,
@@ -119,6 +126,7 @@ impl Error {
             Error::Http(_) => "http_client",
             Error::EmptySnapshot { .. } => "empty_snapshot",
             Error::TooManyRejects { .. } => "too_many_rejects",
+            Error::KeyChurn(_) => "key_churn",
             Error::Mismatch { .. } => "plan_mismatch",
             Error::Fenced => "fenced",
             Error::NotCommitted => "not_committed",
@@ -158,6 +166,9 @@ impl Error {
             Error::EmptySnapshot { .. } => "look at the data set on data.go.kr; if it is back, run again",
             Error::TooManyRejects { .. } => {
                 "the upstream has probably changed a format; the rules are in source/library.rs"
+            }
+            Error::KeyChurn(_) => {
+                "look with --ingest.dry-run=true; if it is right, run once with --ingest.confirm-deactivations=N, N being at least what goes"
             }
             Error::Fenced | Error::NotCommitted => "run again; nothing is half done",
             Error::CommitUnknown(_) => "run again: a run finds out by itself what is already there",

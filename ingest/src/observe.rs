@@ -1,15 +1,16 @@
-//! What the places table holds of a source: key, digest, active. Changes nothing.
-
-use geuneul::SourceName;
+//! What the places table holds of a source. Changes nothing.
 
 use crate::error::{Doing, Error};
+use crate::identity::{Held, Likeness};
 use crate::lock::Locked;
-use crate::plan::Held;
+use crate::record::Position;
+use crate::source::Source;
 
 /// Reads every place of the source, retired ones included.
-pub async fn places(locked: &Locked, source: SourceName) -> Result<Vec<Held>, Error> {
-    let sql = "SELECT id, key, digest, deleted_at IS NULL FROM places WHERE source = $1 ORDER BY id";
-    let rows = locked.client().query(sql, &[&source.as_str()]).await.doing("reading the places")?;
+pub async fn places(locked: &Locked, source: &Source) -> Result<Vec<Held>, Error> {
+    let sql = "SELECT id, key, digest, deleted_at IS NULL, duplicate_of, name, address, latitude, longitude, attributes->>$2
+        FROM places WHERE source = $1 ORDER BY id";
+    let rows = locked.client().query(sql, &[&source.name.as_str(), &source.telephone]).await.doing("reading the places")?;
     rows.iter()
         .map(|row| {
             let digest = row.get::<_, &[u8]>(2).try_into().map_err(|_| Error::Mismatch {
@@ -17,7 +18,11 @@ pub async fn places(locked: &Locked, source: SourceName) -> Result<Vec<Held>, Er
                 planned: 32,
                 found: row.get::<_, &[u8]>(2).len() as u64,
             })?;
-            Ok(Held { id: row.get(0), key: row.get(1), digest, active: row.get(3) })
+            let degrees = row.get::<_, Option<f64>>(7).zip(row.get(8));
+            let position = degrees.map(|(latitude, longitude)| Position { latitude, longitude });
+            let likeness = Likeness::new(row.get(5), row.get(6), position, row.get(9));
+            let (id, key) = (row.get(0), row.get(1));
+            Ok(Held { id, key, likeness, digest, active: row.get(3), duplicate_of: row.get(4) })
         })
         .collect()
 }

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::ledger::{self, Entry, Fate, Fence};
 use crate::lock::{Attempt, Holder, LockKey, Locked, application_name};
 use crate::plan::{self, Plan, Stale};
-use crate::record::Row;
+use crate::record::{Note, Row};
 use crate::report::{Counts, Ending, Facts};
 use crate::session::Session;
 use crate::snapshot::{self, Snapshot};
@@ -136,15 +136,19 @@ impl Story<'_> {
         let source = Source::of(self.facts.source);
         let snapshot = self.fetch(locked, fence, &source).await?;
         let rows = read(&source, &snapshot)?;
-        let held = observe::places(locked, source.name).await?;
+        let noted = tell_notes(&rows);
+        let held = observe::places(locked, &source).await?;
         let stale = match (self.command.deactivate_stale, snapshot.complete()) {
             (false, _) => Stale::Keep,
-            (true, Some(proof)) => Stale::Deactivate(proof),
+            (true, Some(proof)) => Stale::Deactivate { proof, ceiling: self.command.confirm_deactivations },
             (true, None) => Stale::Withhold,
         };
         let plan = plan::plan(rows, &held, stale);
         tell_plan(&plan);
-        let mut counts = Counts::of(&plan, &snapshot);
+        if let Some(churn) = plan.churn {
+            return Err(Error::KeyChurn(churn));
+        }
+        let mut counts = Counts::of(&plan, &snapshot, noted);
         let outcome = Ending::outcome_of(plan.withheld.as_ref());
         let job = apply::Job { source: source.name, fence, outcome, committing };
         let backend_pid = locked.session().backend_pid;
@@ -193,7 +197,7 @@ impl Story<'_> {
 }
 
 /// Reads every row, and refuses a snapshot of which too much cannot be stored.
-fn read(source: &Source, snapshot: &Snapshot) -> Result<Vec<(Row, [u8; 32])>, Error> {
+fn read(source: &Source, snapshot: &Snapshot) -> Result<Vec<plan::Read>, Error> {
     let rows: Vec<_> = snapshot.rows().iter().map(|row| ((source.read)(&row.item), row.fingerprint)).collect();
     let rejects = rows.iter().filter_map(|(row, _)| if let Row::Bad(reject) = row { Some(reject) } else { None });
     let rejected = rejects.clone().count();
@@ -207,12 +211,29 @@ fn read(source: &Source, snapshot: &Snapshot) -> Result<Vec<(Row, [u8; 32])>, Er
     Ok(rows)
 }
 
+/// Counts the odd values that are stored all the same, by kind.
+fn tell_notes(rows: &[plan::Read]) -> usize {
+    let mut notes: Vec<Note> = rows
+        .iter()
+        .filter_map(|(row, _)| if let Row::Good(record) = row { Some(&record.notes) } else { None })
+        .flatten()
+        .copied()
+        .collect();
+    notes.sort_unstable();
+    for kind in notes.chunk_by(|a, b| a == b) {
+        tracing::warn!(values = kind.len(), note = kind[0].as_str(), "odd values");
+    }
+    notes.len()
+}
+
 fn tell_plan(plan: &Plan) {
     tracing::info!(
         insert = plan.inserts(),
         update = plan.updates(),
         reactivate = plan.reactivations(),
         deactivate = plan.deactivate.len(),
+        carry_over = plan.changed(plan::What::CarriedOver),
+        merge = plan.changed(plan::What::Merged),
         unchanged = plan.unchanged,
         rejected = plan.rejects.len(),
         withheld = plan.withheld.as_ref().map(|withheld| withheld.deactivations),

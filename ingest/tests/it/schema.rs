@@ -5,6 +5,12 @@ use geuneul::Outcome;
 use rehearsal::postgres;
 use rehearsal::snapshot::generate;
 
+/// Each file is one version.
+fn migrations() -> i64 {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+    std::fs::read_dir(folder).unwrap().count() as i64
+}
+
 fn refused(world: &World, says: &str) {
     let finished = world.month();
     let report = finished.expect(Outcome::Misconfigured);
@@ -20,8 +26,10 @@ fn many_starters_migrate_once() {
         (0..4).map(|_| world.program().arg("migrate").stdout(std::process::Stdio::piped()).spawn().unwrap()).collect();
     let said: Vec<_> = starters.into_iter().map(|starter| starter.wait_with_output().unwrap()).collect();
     assert!(said.iter().all(|output| output.status.success()));
-    assert_eq!(world.database.number("SELECT count(*) FROM ingest.ingest_schema"), 1);
-    assert_eq!(world.invoke(&["migrate"]).stdout, "schema ingest is at version 1; nothing to do\n");
+    let version = migrations();
+    assert_eq!(world.database.number("SELECT count(*) FROM ingest.ingest_schema"), version);
+    let said = format!("schema ingest is at version {version}; nothing to do\n");
+    assert_eq!(world.invoke(&["migrate"]).stdout, said);
     assert_eq!(world.database.number("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"), 0);
 }
 
@@ -65,11 +73,14 @@ fn what_is_not_ours_is_left_alone() {
 fn a_schema_of_another_version_is_left_alone() {
     let world = World::new(generate(5, 10));
     world.mirror();
-    world.database.execute("INSERT INTO ingest.ingest_schema (version, checksum, program) VALUES (2, 'x', 'later')");
-    refused(&world, "schema ingest is at version 2, and this program knows versions up to 1");
-    world
-        .database
-        .execute("DELETE FROM ingest.ingest_schema WHERE version = 2; UPDATE ingest.ingest_schema SET checksum = 'x'");
+    let (ours, later) = (migrations(), migrations() + 1);
+    let insert = format!("INSERT INTO ingest.ingest_schema (version, checksum, program) VALUES ({later}, 'x', 'later')");
+    world.database.execute(&insert);
+    let says = format!("schema ingest is at version {later}, and this program knows versions up to {ours}");
+    refused(&world, &says);
+    world.database.execute(&format!(
+        "DELETE FROM ingest.ingest_schema WHERE version = {later}; UPDATE ingest.ingest_schema SET checksum = 'x'"
+    ));
     refused(&world, "the checksums differ");
 }
 
