@@ -14,13 +14,15 @@ pub enum Invocation {
     Run(JobCommand),
     /// The schema, and no run.
     Migrate,
+    /// Which rows are one library, and why.
+    ExplainMerges,
 }
 
 /// Mirrors a public data set into PostgreSQL: fetches it, proves that it is complete, writes what changed, soft-deletes what is gone.
 #[derive(Parser)]
 #[command(name = "ingest", version, max_term_width = 100)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, disable_help_subcommand = true)]
-#[command(override_usage = "ingest --ingest.source=<SOURCE> [OPTIONS]\n       ingest migrate")]
+#[command(override_usage = "ingest --ingest.source=<SOURCE> [OPTIONS]\n       ingest migrate\n       ingest explain-merges")]
 struct Cli {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -74,6 +76,8 @@ fn dry_run(word: &str) -> Result<DryRunFlag, String> {
 enum Verb {
     /// Bring the database's schema up to date, and do nothing else
     Migrate,
+    /// List which published rows are one library, and by which rule
+    ExplainMerges,
 }
 
 fn exit_after(word: &str) -> Result<bool, String> {
@@ -92,6 +96,7 @@ pub fn parse(argv: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Res
     let DryRunFlag(dry_run) = dry_run;
     Ok(match (verb, source) {
         (Some(Verb::Migrate), _) => Invocation::Migrate,
+        (Some(Verb::ExplainMerges), _) => Invocation::ExplainMerges,
         (None, Some(source)) => Invocation::Run(JobCommand {
             source,
             deactivate_stale,

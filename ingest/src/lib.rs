@@ -12,6 +12,7 @@ mod identity;
 mod ledger;
 mod lock;
 mod logging;
+mod merges;
 mod migrate;
 mod observe;
 mod plan;
@@ -52,6 +53,7 @@ pub fn main() -> ExitCode {
         match invocation {
             Invocation::Run(command) => run_once(&command).await,
             Invocation::Migrate => migrate_once().await,
+            Invocation::ExplainMerges => explain_merges().await,
         }
     });
     // A name lookup that hangs must not keep the process.
@@ -97,6 +99,35 @@ async fn migrate_once() -> Outcome {
         }
         Ok((schema, migrate::Migrated { from, to })) => {
             print(&format!("schema {} migrated from version {from} to {to}", schema.as_str()));
+            Outcome::Succeeded
+        }
+        Err(error) => {
+            explain(&error);
+            error.outcome()
+        }
+    }
+}
+
+/// Prints which rows are one library. Reads only.
+async fn explain_merges() -> Outcome {
+    let explained = async {
+        let database = Database::read(&environment)?;
+        let session = Session::open(&database, "ingest explain-merges").await?;
+        let mut held = Vec::new();
+        for &name in geuneul::SourceName::ALL {
+            held.extend(observe::places(session.client(), &source::Source::of(name)).await?);
+        }
+        session.close().await;
+        Ok::<_, Error>(merges::explain(&held))
+    };
+    let explained = tokio::select! {
+        biased;
+        () = interrupted() => Err(Error::Interrupted),
+        explained = explained => explained,
+    };
+    match explained {
+        Ok(text) => {
+            print(&text);
             Outcome::Succeeded
         }
         Err(error) => {

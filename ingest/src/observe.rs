@@ -1,16 +1,17 @@
 //! What the places table holds of a source. Changes nothing.
 
+use tokio_postgres::Client;
+
 use crate::error::{Doing, Error};
 use crate::identity::{Held, Likeness};
-use crate::lock::Locked;
 use crate::record::Position;
 use crate::source::Source;
 
 /// Reads every place of the source, retired ones included.
-pub async fn places(locked: &Locked, source: &Source) -> Result<Vec<Held>, Error> {
+pub async fn places(client: &Client, source: &Source) -> Result<Vec<Held>, Error> {
     let sql = "SELECT id, key, digest, deleted_at IS NULL, duplicate_of, name, address, latitude, longitude, attributes->>$2
         FROM places WHERE source = $1 ORDER BY id";
-    let rows = locked.client().query(sql, &[&source.name.as_str(), &source.telephone]).await.doing("reading the places")?;
+    let rows = client.query(sql, &[&source.name.as_str(), &source.telephone]).await.doing("reading the places")?;
     rows.iter()
         .map(|row| {
             let digest = row.get::<_, &[u8]>(2).try_into().map_err(|_| Error::Mismatch {

@@ -137,7 +137,7 @@ impl Story<'_> {
         let snapshot = self.fetch(locked, fence, &source).await?;
         let rows = read(&source, &snapshot)?;
         let noted = tell_notes(&rows);
-        let held = observe::places(locked, &source).await?;
+        let held = observe::places(locked.client(), &source).await?;
         let stale = match (self.command.deactivate_stale, snapshot.complete()) {
             (false, _) => Stale::Keep,
             (true, Some(proof)) => Stale::Deactivate { proof, ceiling: self.command.confirm_deactivations },

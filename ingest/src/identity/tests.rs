@@ -227,7 +227,7 @@ fn a_reform_of_a_province_keeps_every_id() {
         let (code, province) = if reformed { ("4641000", "전북특별자치도") } else { ("4640000", "전라북도") };
         let address = format!("{province} 전주시 {number}길 1");
         // Every third has no coordinates: there is nothing but its telephone to find it again by.
-        let metres = (number % 3 > 0).then_some(number * 400 + u16::from(reformed));
+        let metres = (!number.is_multiple_of(3)).then_some(number * 400 + u16::from(reformed));
         row(code, &format!("도서관{number}"), &address, metres, &format!("063-123-{:04}", number + 1))
     };
     let list = |reformed| (0..30).map(move |number| library(number, reformed));

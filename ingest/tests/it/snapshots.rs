@@ -19,7 +19,7 @@ fn more_than_the_cap_is_withheld() {
     world.upstream.set_rows(fewer.clone());
     let report = world.month().expect(Outcome::Withheld);
     assert_eq!(report.withheld, Some(Withheld { deactivations: 11, reason: WithheldReason::OverCap }));
-    assert_eq!((report.deactivated, report.updated, report.active), (0, 1, 120));
+    assert_eq!((report.deactivated, report.updated, report.active, report.duplicates), (0, 1, 119, 1));
     assert_eq!(world.ledger(), ["succeeded", "withheld"]);
 
     fewer.push(rows[0].clone());
@@ -105,5 +105,5 @@ fn a_row_that_cannot_be_named_withholds_deactivation() {
     world.upstream.set_rows(rows);
     let report = world.month().expect(Outcome::Withheld);
     let expected = Withheld { deactivations: 1, reason: WithheldReason::UnprovenSnapshot };
-    assert_eq!((report.rejected, report.withheld, report.active), (1, Some(expected), 200));
+    assert_eq!((report.rejected, report.withheld, report.active + report.duplicates), (1, Some(expected), 200));
 }
