@@ -26,6 +26,10 @@ pub struct Entry<'a> {
     pub retry_of: Option<&'a RunId>,
     /// The flag.
     pub deactivate_stale: bool,
+    /// It writes nothing else, and takes the right to write from nobody.
+    pub dry_run: bool,
+    /// Deactivations that a person allows for.
+    pub ceiling: Option<u64>,
 }
 
 /// The right to write places, until a later run takes it.
@@ -80,6 +84,15 @@ pub async fn begin(locked: &mut Locked, entry: &Entry<'_>) -> Result<Fence, Erro
     let source = entry.source.as_str();
     let transaction = locked.client_mut().transaction().await.doing("beginning the ledger entry")?;
     let run = insert(&transaction, entry, "running", None).await.doing("writing the ledger entry")?;
+    if let Some(ceiling) = entry.ceiling {
+        let ceiling = i64::try_from(ceiling).unwrap_or(i64::MAX);
+        let sql = "UPDATE ingest_runs SET ceiling = $2 WHERE id = $1";
+        transaction.execute(sql, &[&run, &ceiling]).await.doing("writing the ledger entry")?;
+    }
+    if entry.dry_run {
+        transaction.commit().await.doing("committing the ledger entry")?;
+        return Ok(Fence(run));
+    }
     let sql = "INSERT INTO ingest_sources (source, fence) VALUES ($1, $2)
         ON CONFLICT (source) DO UPDATE SET fence = EXCLUDED.fence WHERE ingest_sources.fence < EXCLUDED.fence";
     if transaction.execute(sql, &[&source, &run]).await.doing("moving the fence")? != 1 {

@@ -16,6 +16,7 @@ mod merges;
 mod migrate;
 mod observe;
 mod plan;
+mod preview;
 mod record;
 mod report;
 pub mod run;
@@ -74,6 +75,9 @@ async fn run_once(command: &JobCommand) -> Outcome {
     let ended = run::run(command, settings, Pace::UNATTENDED, interrupted()).await;
     if let Some(error) = &ended.error {
         explain(error);
+    }
+    if let Some(preview) = &ended.preview {
+        print(preview);
     }
     print(&ended.report.to_line());
     ended.report.outcome

@@ -4,6 +4,7 @@ use tokio_postgres::Client;
 
 use crate::error::{Doing, Error};
 use crate::identity::{Held, Likeness};
+use crate::preview::Stored;
 use crate::record::Position;
 use crate::source::Source;
 
@@ -26,4 +27,12 @@ pub async fn places(client: &Client, source: &Source) -> Result<Vec<Held>, Error
             Ok(Held { id, key, likeness, digest, active: row.get(3), duplicate_of: row.get(4) })
         })
         .collect()
+}
+
+/// Key and attributes of some places, for a preview.
+pub async fn contents(client: &Client, ids: &[i64]) -> Result<Stored, Error> {
+    let sql = "SELECT id, key, attributes::text FROM places WHERE id = ANY($1)";
+    let rows = client.query(sql, &[&ids]).await.doing("reading the places that change")?;
+    let content = |text: &str| serde_json::from_str(text).unwrap_or_default();
+    Ok(rows.iter().map(|row| (row.get(0), (row.get(1), content(row.get(2))))).collect())
 }

@@ -74,6 +74,15 @@ pub enum Ending {
         /// What was held back.
         withheld: Option<Withheld>,
     },
+    /// Planned, shown, and not carried out.
+    Shown {
+        /// The numbers that it would have.
+        counts: Counts,
+        /// What would be held back.
+        withheld: Option<Withheld>,
+        /// What to print.
+        preview: String,
+    },
     /// Somebody else holds the lock.
     Skipped(Outcome, Skip),
     /// It did not get there. No place was written.
@@ -116,6 +125,11 @@ impl Facts {
                 counts = done.clone();
                 withheld = held.clone();
                 Ending::outcome_of(held.as_ref())
+            }
+            Ending::Shown { counts: planned, withheld: held, preview: _ } => {
+                counts = planned.clone();
+                withheld = held.clone();
+                Outcome::DryRun
             }
             Ending::Skipped(outcome, why) => {
                 skip = Some(why.clone());

@@ -6,17 +6,18 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use geuneul::{JobCommand, Outcome, RunReport};
+use geuneul::{DryRun, JobCommand, Outcome, RunReport};
 use tokio::select;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::Instrument;
 
 use crate::apply::{self, Committed, Committing};
 use crate::config::{ConfigError, Database, Settings};
-use crate::error::Error;
+use crate::error::{Doing, Error};
 use crate::ledger::{self, Entry, Fate, Fence};
 use crate::lock::{Attempt, Holder, LockKey, Locked, application_name};
 use crate::plan::{self, Plan, Stale};
+use crate::preview::{self, Preview};
 use crate::record::{Note, Row};
 use crate::report::{Counts, Ending, Facts};
 use crate::session::Session;
@@ -31,6 +32,8 @@ pub struct Ended {
     pub report: RunReport,
     /// Why it ended early, for a person.
     pub error: Option<Error>,
+    /// The plan of a run that only looked, to be printed before the report.
+    pub preview: Option<String>,
 }
 
 /// Runs. Whatever happens, a panic included, there is a report. `interrupt` ends the run when it resolves.
@@ -50,7 +53,12 @@ pub async fn run(
         Err(error) => Ending::Failed(error.into()),
     };
     let report = facts.report(&ending);
-    Ended { report, error: if let Ending::Failed(error) = ending { Some(error) } else { None } }
+    let (error, preview) = match ending {
+        Ending::Failed(error) => (Some(error), None),
+        Ending::Shown { preview, .. } => (None, Some(preview)),
+        Ending::Mirrored { .. } | Ending::Skipped(..) => (None, None),
+    };
+    Ended { report, error, preview }
 }
 
 /// Turns a panic into an error. The session is dropped while unwinding, so the server rolls back and frees the lock.
@@ -105,6 +113,8 @@ impl Story<'_> {
             occurrence: self.settings.occurrence.as_deref(),
             retry_of: self.command.retry_of.as_ref(),
             deactivate_stale: self.command.deactivate_stale,
+            dry_run: self.command.dry_run.is_some(),
+            ceiling: self.command.confirm_deactivations,
         }
     }
 
@@ -145,10 +155,13 @@ impl Story<'_> {
         };
         let plan = plan::plan(rows, &held, stale);
         tell_plan(&plan);
+        let mut counts = Counts::of(&plan, &snapshot, noted);
+        if let Some(form) = self.command.dry_run {
+            return self.show(locked, fence, plan, counts, form).await;
+        }
         if let Some(churn) = plan.churn {
             return Err(Error::KeyChurn(churn));
         }
-        let mut counts = Counts::of(&plan, &snapshot, noted);
         let outcome = Ending::outcome_of(plan.withheld.as_ref());
         let job = apply::Job { source: source.name, fence, outcome, committing };
         let backend_pid = locked.session().backend_pid;
@@ -156,6 +169,23 @@ impl Story<'_> {
             self.settle(backend_pid, error).await?;
         }
         Ok(Ending::Mirrored { counts, withheld: plan.withheld })
+    }
+
+    /// Instead of carrying the plan out: nothing but the ledger's row is written.
+    async fn show(
+        &self,
+        locked: &mut Locked,
+        fence: Fence,
+        plan: Plan,
+        counts: Counts,
+        form: DryRun,
+    ) -> Result<Ending, Error> {
+        let stored = observe::contents(locked.client(), &preview::sampled(&plan)).await?;
+        let preview = Preview::of(self.facts.source, &plan, &counts, &stored).render(form);
+        let transaction = locked.client_mut().transaction().await.doing("beginning the transaction")?;
+        ledger::succeed(&transaction, fence, Outcome::DryRun, &counts, plan.withheld.as_ref()).await?;
+        transaction.commit().await.doing("committing the ledger entry")?;
+        Ok(Ending::Shown { counts, withheld: plan.withheld, preview })
     }
 
     /// No transaction is open meanwhile; each page renews the lease.

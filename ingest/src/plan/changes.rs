@@ -26,6 +26,17 @@ pub enum What {
 }
 
 impl What {
+    /// Every kind.
+    pub const ALL: [What; 7] = [
+        What::Updated,
+        What::Reactivated,
+        What::Deactivated,
+        What::CarriedOver,
+        What::Merged,
+        What::Separated,
+        What::Delisted,
+    ];
+
     /// The word for the ledger.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -3,6 +3,7 @@
 mod commands;
 mod commit;
 mod faults;
+mod identity;
 mod lock;
 mod mirror;
 mod real_months;
