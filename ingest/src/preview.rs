@@ -112,7 +112,8 @@ impl Preview {
             ('-', "deactivated"),
             ('!', "rejected"),
         ] {
-            let _ = writeln!(text, "  {sign} {:>5} {}", number(name), name.replace('_', " "));
+            let included = if name == "updated" { " (carried over and merged ones included)" } else { "" };
+            let _ = writeln!(text, "  {sign} {:>5} {}{included}", number(name), name.replace('_', " "));
             for sample in self.samples.get(name).into_iter().flatten() {
                 let _ = writeln!(text, "            {sample}");
             }

@@ -102,10 +102,41 @@ impl Scalar {
 pub fn read(status: u16, body: &str) -> Result<Answer, Fault> {
     let text = body.trim_start_matches('\u{feff}').trim();
     match text.chars().next() {
-        Some('{') => read_json(status, text),
+        Some('{') => read_json(status, text).or_else(|fault| match without_trailing_commas(text) {
+            // This API has published for months with a comma after the last member of every row. Nothing is lost with it.
+            Some(strict) => read_json(status, &strict),
+            None => Err(fault),
+        }),
         Some('<') => Err(from_xml(text).unwrap_or_else(|| from_text(status, text))),
         _ => Err(from_text(status, text)),
     }
+}
+
+/// The text without commas that nothing follows; `None` when there are none. What stands in strings stays.
+fn without_trailing_commas(text: &str) -> Option<String> {
+    let mut strict = String::with_capacity(text.len());
+    let (mut in_string, mut escaped, mut comma) = (false, false, None);
+    let mut removed = false;
+    for c in text.chars() {
+        match c {
+            _ if in_string => {
+                in_string = escaped || c != '"';
+                escaped = !escaped && c == '\\';
+            }
+            ',' => comma = Some(strict.len()),
+            '}' | ']' if comma.is_some() => {
+                strict.remove(comma.take().expect("there is one"));
+                removed = true;
+            }
+            _ if c.is_whitespace() => {}
+            _ => {
+                in_string = c == '"';
+                comma = None;
+            }
+        }
+        strict.push(c);
+    }
+    removed.then_some(strict)
 }
 
 fn read_json(status: u16, text: &str) -> Result<Answer, Fault> {
@@ -165,8 +196,8 @@ fn read_body(body: Option<&RawValue>) -> Result<Answer, Fault> {
 fn rows(items: &RawValue) -> Result<Vec<Item>, serde_json::Error> {
     match items.get().as_bytes()[0] {
         b'[' => {
-            let rows: Vec<RawItem> = serde_json::from_str(items.get())?;
-            Ok(rows.into_iter().map(item).collect())
+            let rows: Vec<Box<RawValue>> = serde_json::from_str(items.get())?;
+            Ok(rows.iter().map(|row| any_item(row)).collect())
         }
         b'{' => {
             let object: RawItem = serde_json::from_str(items.get())?;
@@ -182,6 +213,14 @@ fn rows(items: &RawValue) -> Result<Vec<Item>, serde_json::Error> {
             "" => Ok(Vec::new()),
             _ => serde_json::from_str::<Vec<RawItem>>(items.get()).map(|_| Vec::new()),
         },
+    }
+}
+
+/// A row that is no object, or has a name that cannot be read, is still one row: it is set aside, and its page is not lost.
+fn any_item(row: &RawValue) -> Item {
+    match serde_json::from_str::<RawItem>(row.get()) {
+        Ok(row) => item(row),
+        Err(_) => Item::from([(String::new(), Field::Unreadable(row.get().to_owned()))]),
     }
 }
 
@@ -244,6 +283,24 @@ mod tests {
     }
 
     #[test]
+    fn a_row_that_is_none_costs_no_page() {
+        let body = r#"{"header":{"resultCode":0},"body":{"totalCount":4,"items":[{"a":"b"},null,{"\ud800":"x"},7]}}"#;
+        let Ok(Answer::Page { items, .. }) = read(200, body) else { panic!() };
+        let set_aside = items.iter().filter(|item| matches!(item.get(""), Some(Field::Unreadable(_)))).count();
+        assert_eq!((items.len(), set_aside), (4, 3));
+    }
+
+    #[test]
+    fn commas_that_nothing_follows_are_passed_over() {
+        let strict = r#"{"header":{"resultCode":"00"},"body":{"items":[{"a":"b,}","c":"\",]"},{"a":"1"}],"totalCount":2}}"#;
+        let loose = strict.replace("\"}", "\" ,\n}").replace("}]", "},]").replace("2}}", "2,},}");
+        assert_ne!(strict, loose);
+        assert_eq!(read(200, &loose), read(200, strict));
+        assert!(read(200, strict).is_ok());
+        assert_eq!(without_trailing_commas(strict), None);
+    }
+
+    #[test]
     fn errors_in_every_json_shape() {
         for (status, body, class) in [
             (200, r#"{"response":{"header":{"resultCode":"01","resultMsg":"APPLICATION_ERROR"}}}"#, Class::Retryable),
@@ -260,11 +317,7 @@ mod tests {
                 Class::Key,
             ),
             (200, r#"{"cmmMsgHeader":{"errMsg":"LIMITED_NUMBER_OF_SERVICE_REQUESTS_EXCEEDS_ERROR"}}"#, Class::Quota),
-            (
-                200,
-                r#"{"header":{"resultCode":"00"},"body":{"items":[{"a":"b",}],"totalCount":1}}"#,
-                Class::RetryableFew,
-            ),
+            (200, r#"{"header":{"resultCode":"00"},"body":{"items":[{"a":"b",,}],"totalCount":1}}"#, Class::RetryableFew),
             (200, r#"{"header":{"resultCode":"00"},"body":{"items":"rows","totalCount":1}}"#, Class::RetryableFew),
             (200, r#"{"header":{"resultCode":"00"}}"#, Class::RetryableFew),
             (200, r#"{"message":"hello"}"#, Class::RetryableFew),

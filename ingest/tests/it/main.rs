@@ -6,6 +6,7 @@ mod faults;
 mod identity;
 mod lock;
 mod mirror;
+mod portal;
 mod real_months;
 mod rooms;
 mod schema;
