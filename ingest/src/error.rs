@@ -160,7 +160,7 @@ impl Error {
                 "run again after midnight in Korea, when the quota is renewed"
             }
             Error::Upstream(UpstreamError::Fatal { .. }) => {
-                "look the code up in the portal's error table; code 10 is also what a key gets that was encoded in a wrong way"
+                "look the code up in the portal's error table; code 10 is also what a key gets that was encoded in a wrong way, and a page of HTML is a firewall's, which blocks this address or this client"
             }
             Error::Upstream(_) => "run again later; nothing was written",
             Error::EmptySnapshot { .. } => "look at the data set on data.go.kr; if it is back, run again",

@@ -173,7 +173,12 @@ pub fn from_text(status: u16, body: &str) -> Fault {
         ("API not found", Class::Fatal),
     ];
     let known = sentences.into_iter().find(|(sentence, _)| text.starts_with(sentence)).map(|(_, class)| class);
-    Fault::new(known.unwrap_or_else(|| class_of_status(status)), said)
+    let class = known.unwrap_or_else(|| match status {
+        // The portal's own words about a key are never a web page: this is from a firewall in front of it.
+        401 | 403 if text.starts_with('<') => Class::Fatal,
+        _ => class_of_status(status),
+    });
+    Fault::new(class, said)
 }
 
 /// What a status means when the body does not say.
@@ -254,6 +259,8 @@ mod tests {
             (500, "Unexpected errors", Class::Retryable),
             (502, "<html>502 Bad Gateway</html>", Class::Retryable),
             (400, "<html>Request Blocked</html>", Class::Fatal),
+            (401, "<html>Authentication Required</html>", Class::Fatal),
+            (403, "<!DOCTYPE html><html>Access Denied</html>", Class::Fatal),
             (301, "", Class::Fatal),
             (200, "", Class::RetryableFew),
             (504, "", Class::Retryable),

@@ -69,6 +69,8 @@ fn form_d_plain_text() {
 #[test]
 fn form_e_html() {
     refused(Answer::html(400, "<html>Request Blocked</html>"), Outcome::UpstreamFailed, "upstream_refused");
+    // A firewall knows nothing of keys: nobody is sent to renew one.
+    refused(Answer::html(403, "<html>Access Denied</html>"), Outcome::UpstreamFailed, "upstream_refused");
     refused(Answer::html(502, "<html>502 Bad Gateway</html>"), Outcome::UpstreamFailed, "upstream_unavailable");
     passes(2, 2, Answer::html(504, "<html>504 Gateway Time-out</html>"));
 }
