@@ -23,8 +23,8 @@ use envelope::Answer;
 /// Rows that one page may have; the portal's maximum.
 pub const ROWS_PER_PAGE: u64 = 1000;
 
-/// A page larger than this is no page (1000 rows are about 0.84 MB).
-const MAX_PAGE_BYTES: usize = 32 << 20;
+/// A page larger than this is no page (1000 rows are about 0.84 MB). It also bounds for how long reading a page keeps a signal waiting.
+const MAX_PAGE_BYTES: usize = 8 << 20;
 
 /// The gateway delays or blocks requests that have none.
 const USER_AGENT: &str = concat!("geuneul-ingest/", env!("CARGO_PKG_VERSION"), " (monthly mirror of public data)");
@@ -101,19 +101,19 @@ impl Upstream {
     }
 
     /// The one place where the key meets a URL.
-    fn request(&self, page: u32) -> reqwest::RequestBuilder {
+    fn request(&self, page: u32, size: u64) -> reqwest::RequestBuilder {
         let mut url = self.address.clone();
         let key = self.key.encoded();
-        url.set_query(Some(&format!("serviceKey={key}&pageNo={page}&numOfRows={ROWS_PER_PAGE}&type=json")));
+        url.set_query(Some(&format!("serviceKey={key}&pageNo={page}&numOfRows={size}&type=json")));
         self.http.get(url)
     }
 
     /// Asks for one page until it comes, or its deadline, or an error that asking again does not change.
-    async fn page(&self, page: u32) -> Result<Answer, UpstreamError> {
+    async fn page(&self, page: u32, size: u64) -> Result<Answer, UpstreamError> {
         let started = Instant::now();
         let deadline = (started + self.pace.page).min(self.give_up);
         for attempt in 1.. {
-            let fault = match timeout(deadline.saturating_duration_since(Instant::now()), self.ask(page)).await {
+            let fault = match timeout(deadline.saturating_duration_since(Instant::now()), self.ask(page, size)).await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(fault)) => fault,
                 Err(_) => Fault::new(Class::Retryable, "no answer in time"),
@@ -136,9 +136,9 @@ impl Upstream {
     }
 
     /// One request and its answer.
-    async fn ask(&self, page: u32) -> Result<Answer, Fault> {
+    async fn ask(&self, page: u32, size: u64) -> Result<Answer, Fault> {
         let exchange = async {
-            let mut response = self.request(page).send().await.map_err(transport)?;
+            let mut response = self.request(page, size).send().await.map_err(transport)?;
             let status = response.status().as_u16();
             if let 300..=399 = status {
                 return Err(redirect(status, response.headers()));
@@ -151,7 +151,7 @@ impl Upstream {
                 body.extend_from_slice(&chunk);
             }
             // Bytes that are no UTF-8 become U+FFFD, and a row that has one is set aside.
-            envelope::read(status, &self.key.redact(String::from_utf8_lossy(&body)))
+            envelope::read(status, &self.key.redact(String::from_utf8_lossy(&body)), size)
         };
         let late = |_| Fault::new(Class::Retryable, format!("no answer within {} s", self.pace.request.as_secs_f32()));
         timeout(self.pace.request, exchange).await.map_err(late)?
@@ -192,7 +192,7 @@ mod tests {
         let base = "http://127.0.0.1:9".parse().unwrap();
         let endpoint = Endpoint { base, key: ServiceKey::parse("0123456789a+b/c=").unwrap() };
         let upstream = Upstream::new(&endpoint, "/openapi/x", Pace::UNATTENDED).unwrap();
-        let request = upstream.request(2).build().unwrap();
+        let request = upstream.request(2, 1000).build().unwrap();
         assert_eq!(
             request.url().as_str(),
             "http://127.0.0.1:9/openapi/x?serviceKey=0123456789a%2Bb%2Fc%3D&pageNo=2&numOfRows=1000&type=json"

@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use super::envelope::{Answer, Field, Item};
-use super::{Upstream, UpstreamError};
+use super::{ROWS_PER_PAGE, Upstream, UpstreamError};
 use crate::error::Error;
 
 /// A data set of the portal has a few thousand rows; a listing that never ends must not fill the memory.
@@ -97,7 +97,7 @@ pub async fn crawl(
 ) -> Result<Crawl, Error> {
     let mut crawl = Crawl { rows: Vec::new(), total: 0, steady: true };
     for page in 1..=MAX_PAGES {
-        let answer = upstream.page(page).await?;
+        let answer = upstream.page(page, ROWS_PER_PAGE).await?;
         let Answer::Page { total, items } = answer else { return Ok(crawl) };
         let empty = items.is_empty();
         crawl.add(page, total, items.into_iter().map(Published::from).collect());
