@@ -11,6 +11,10 @@ pub const PATH: &str = "/openapi/tn_pubr_public_lbrry_api";
 /// The attribute that has a library's telephone.
 pub const TELEPHONE: &str = "phoneNumber";
 
+/// No library's name is longer (the longest seen has 34). It is part of the key, and an index entry of PostgreSQL has to have
+/// room for it: 200 characters are at most 800 bytes of the 2,700 that there are.
+const MAX_NAME_CHARS: usize = 200;
+
 /// Part of every digest: a change of the rules below is a change of every row, and has to be made on purpose.
 const DIGEST_VERSION: &[u8] = b"library:v1";
 
@@ -114,6 +118,7 @@ fn read_field(item: &Item, name: &str, kind: Kind) -> Result<Option<String>, Bad
         return if matches!(kind, Kind::Required | Kind::Code) { Err(BadValue::Empty) } else { Ok(None) };
     };
     let read = match kind {
+        Kind::Required if text.chars().count() > MAX_NAME_CHARS => return Err(BadValue::TooLong),
         Kind::Required | Kind::Text => text,
         Kind::Code if text.len() <= 20 && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) => text,
         Kind::Code => return Err(BadValue::NoCode),
@@ -230,6 +235,9 @@ mod tests {
         assert_eq!(bad(&with("closeDay", "a\0b")), ("closeDay", BadValue::Control, true));
         assert_eq!(bad(&with("rdnmadr", "a\0b")), ("rdnmadr", BadValue::Control, true));
         assert_eq!(bad(&with("lbrryNm", "\u{3000}")), ("lbrryNm", BadValue::Empty, false));
+        assert_eq!(good(&with("lbrryNm", &"관".repeat(200))).handle.name.chars().count(), 200);
+        assert_eq!(bad(&with("lbrryNm", &"관".repeat(201))), ("lbrryNm", BadValue::TooLong, false));
+        assert_eq!(bad(&with("insttCode", &"1".repeat(21))), ("insttCode", BadValue::NoCode, false));
         assert_eq!(bad(&with("insttCode", "12-34")), ("insttCode", BadValue::NoCode, false));
         let mut item = library();
         item.insert("seatCo".to_owned(), Field::Unreadable("{}".to_owned()));
