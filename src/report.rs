@@ -165,6 +165,8 @@ pub struct Withheld {
 pub enum WithheldReason {
     /// The snapshot could not be proven complete.
     UnprovenSnapshot,
+    /// A row has no name or no institution code that can be read: nobody knows which place it is, and so which ones are gone.
+    UnnamedRow,
     /// More places would vanish than the cap allows.
     OverCap,
 }

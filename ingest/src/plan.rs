@@ -214,7 +214,7 @@ fn retire(plan: &mut Plan, resolution: &Resolution, held: &[Held], gone: Vec<i64
     plan.delist.clone_from(delisted);
     match plan.withheld.as_ref().map(|withheld| withheld.reason) {
         None => plan.deactivate.clone_from(retired),
-        Some(WithheldReason::UnprovenSnapshot) => {}
+        Some(WithheldReason::UnprovenSnapshot | WithheldReason::UnnamedRow) => {}
         Some(WithheldReason::OverCap) => {
             let behind = |id: &i64| held.iter().find(|held| held.id == *id).and_then(|held| held.duplicate_of);
             plan.delist.retain(|id| behind(id).is_none_or(|place| gone.binary_search(&place).is_err()));

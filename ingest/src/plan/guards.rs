@@ -44,7 +44,7 @@ pub(super) fn judge(seen: &Resolution, held: &[Held], stale: Stale<'_>, unnamed:
         Stale::Keep => (None, None),
         Stale::Withhold => (None, withhold(WithheldReason::UnprovenSnapshot)),
         Stale::Deactivate { ceiling, .. } if unnamed => {
-            (ceiling, withhold(WithheldReason::UnprovenSnapshot).filter(|_| gone > 0))
+            (ceiling, withhold(WithheldReason::UnnamedRow).filter(|_| gone > 0))
         }
         Stale::Deactivate { ceiling, .. } => {
             let over = gone as u64 > ceiling.unwrap_or(cap as u64);

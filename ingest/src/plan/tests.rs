@@ -83,7 +83,7 @@ fn a_row_that_nobody_can_name_withholds_what_it_might_be() {
     let world = [held(1, "gone", 1, true), held(2, "here", 1, true)];
     let plan = plan(vec![good("here", 1), bad(None)], &world, believe(&proof(2)));
     assert!(plan.deactivate.is_empty());
-    assert_eq!(plan.withheld.unwrap().reason, WithheldReason::UnprovenSnapshot);
+    assert_eq!(plan.withheld.unwrap().reason, WithheldReason::UnnamedRow);
 }
 
 #[test]
