@@ -292,7 +292,8 @@ mod tests {
 
     #[test]
     fn commas_that_nothing_follows_are_passed_over() {
-        let strict = r#"{"header":{"resultCode":"00"},"body":{"items":[{"a":"b,}","c":"\",]"},{"a":"1"}],"totalCount":2}}"#;
+        let strict =
+            r#"{"header":{"resultCode":"00"},"body":{"items":[{"a":"b,}","c":"\",]"},{"a":"1"}],"totalCount":2}}"#;
         let loose = strict.replace("\"}", "\" ,\n}").replace("}]", "},]").replace("2}}", "2,},}");
         assert_ne!(strict, loose);
         assert_eq!(read(200, &loose), read(200, strict));
@@ -317,7 +318,11 @@ mod tests {
                 Class::Key,
             ),
             (200, r#"{"cmmMsgHeader":{"errMsg":"LIMITED_NUMBER_OF_SERVICE_REQUESTS_EXCEEDS_ERROR"}}"#, Class::Quota),
-            (200, r#"{"header":{"resultCode":"00"},"body":{"items":[{"a":"b",,}],"totalCount":1}}"#, Class::RetryableFew),
+            (
+                200,
+                r#"{"header":{"resultCode":"00"},"body":{"items":[{"a":"b",,}],"totalCount":1}}"#,
+                Class::RetryableFew,
+            ),
             (200, r#"{"header":{"resultCode":"00"},"body":{"items":"rows","totalCount":1}}"#, Class::RetryableFew),
             (200, r#"{"header":{"resultCode":"00"}}"#, Class::RetryableFew),
             (200, r#"{"message":"hello"}"#, Class::RetryableFew),
