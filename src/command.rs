@@ -35,7 +35,14 @@ pub struct JobCommand {
 impl JobCommand {
     /// The monthly command of a source.
     pub const fn monthly(source: SourceName) -> Self {
-        JobCommand { source, deactivate_stale: true, retry_of: None, trigger: None, dry_run: None, confirm_deactivations: None }
+        JobCommand {
+            source,
+            deactivate_stale: true,
+            retry_of: None,
+            trigger: None,
+            dry_run: None,
+            confirm_deactivations: None,
+        }
     }
 
     /// The command line, one flag an element, in a fixed order. `exit-after` is always true: there is nothing to stay for.

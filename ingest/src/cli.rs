@@ -22,7 +22,9 @@ pub enum Invocation {
 #[derive(Parser)]
 #[command(name = "ingest", version, max_term_width = 100)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, disable_help_subcommand = true)]
-#[command(override_usage = "ingest --ingest.source=<SOURCE> [OPTIONS]\n       ingest migrate\n       ingest explain-merges")]
+#[command(
+    override_usage = "ingest --ingest.source=<SOURCE> [OPTIONS]\n       ingest migrate\n       ingest explain-merges"
+)]
 struct Cli {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -97,14 +99,9 @@ pub fn parse(argv: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Res
     Ok(match (verb, source) {
         (Some(Verb::Migrate), _) => Invocation::Migrate,
         (Some(Verb::ExplainMerges), _) => Invocation::ExplainMerges,
-        (None, Some(source)) => Invocation::Run(JobCommand {
-            source,
-            deactivate_stale,
-            retry_of,
-            trigger,
-            dry_run,
-            confirm_deactivations,
-        }),
+        (None, Some(source)) => {
+            Invocation::Run(JobCommand { source, deactivate_stale, retry_of, trigger, dry_run, confirm_deactivations })
+        }
         (None, None) => unreachable!("clap demands a source when there is no verb"),
     })
 }

@@ -10,7 +10,8 @@ use crate::source::Source;
 
 /// Reads every place of the source, retired ones included.
 pub async fn places(client: &Client, source: &Source) -> Result<Vec<Held>, Error> {
-    let sql = "SELECT id, key, digest, deleted_at IS NULL, duplicate_of, name, address, latitude, longitude, attributes->>$2
+    let sql =
+        "SELECT id, key, digest, deleted_at IS NULL, duplicate_of, name, address, latitude, longitude, attributes->>$2
         FROM places WHERE source = $1 ORDER BY id";
     let rows = client.query(sql, &[&source.name.as_str(), &source.telephone]).await.doing("reading the places")?;
     rows.iter()

@@ -236,4 +236,6 @@ fn count_after(plan: &mut Plan, resolution: &Resolution, held: &[Held]) {
 }
 
 #[cfg(test)]
+mod shifting_tests;
+#[cfg(test)]
 mod tests;

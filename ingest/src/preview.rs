@@ -102,7 +102,8 @@ impl Preview {
     fn text(&self) -> String {
         let proven = if self.complete { "proven complete" } else { "not proven complete" };
         let number = |name: &str| self.counts.get(name).copied().unwrap_or_default();
-        let mut text = format!("{}: {} rows published, {proven}; nothing is written\n\n", self.source, number("fetched"));
+        let mut text =
+            format!("{}: {} rows published, {proven}; nothing is written\n\n", self.source, number("fetched"));
         for (sign, name) in [
             ('+', "inserted"),
             ('~', "updated"),

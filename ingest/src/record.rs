@@ -237,7 +237,10 @@ pub fn date(text: &str) -> Result<(), BadValue> {
 
 /// Both degrees, or none. The box has every island of the country; a latitude and longitude that were exchanged are outside of it, and
 /// are read the right way round with a note.
-pub fn position(latitude: Option<&str>, longitude: Option<&str>) -> Result<(Option<Position>, Option<Note>), (bool, BadValue)> {
+pub fn position(
+    latitude: Option<&str>,
+    longitude: Option<&str>,
+) -> Result<(Option<Position>, Option<Note>), (bool, BadValue)> {
     let (latitude, longitude) = match (latitude, longitude) {
         (None, None) => return Ok((None, None)),
         (Some(latitude), Some(longitude)) => (latitude, longitude),

@@ -74,39 +74,58 @@ pub fn prove(earlier: &Crawl, later: Crawl) -> Result<CompleteSnapshot, Crawl> {
     }
 }
 
-/// Walks until two consecutive walks agree, or [`MAX_CRAWLS`] were made. Empty is refused at once: nothing can be right about it.
+/// Walks until two consecutive walks agree, or [`MAX_CRAWLS`] were made.
 pub async fn obtain(
     upstream: &Upstream,
     turned: &mut impl AsyncFnMut(Progress) -> Result<(), Error>,
 ) -> Result<Snapshot, Error> {
-    let mut previous: Option<Crawl> = None;
-    let mut fallback: Option<Crawl> = None;
-    for number in 1..=MAX_CRAWLS {
+    let mut walks = Walks::default();
+    loop {
         let crawl = crawl(upstream, turned).await?;
+        tracing::info!(rows = crawl.rows.len(), total = crawl.total, steady = crawl.steady, "crawled");
+        if let Some(snapshot) = walks.add(crawl)? {
+            return Ok(snapshot);
+        }
+    }
+}
+
+/// What the walks so far amount to.
+#[derive(Debug, Default)]
+pub struct Walks {
+    made: u32,
+    previous: Option<Crawl>,
+    fallback: Option<Crawl>,
+}
+
+impl Walks {
+    /// One more walk. `None`: another one is needed. Empty is refused at once: nothing can be right about it.
+    pub fn add(&mut self, crawl: Crawl) -> Result<Option<Snapshot>, Error> {
         if crawl.rows.is_empty() {
             return Err(Error::EmptySnapshot { announced: crawl.total });
         }
-        tracing::info!(crawl = number, rows = crawl.rows.len(), total = crawl.total, steady = crawl.steady, "crawled");
-        let crawl = match previous.take() {
+        self.made += 1;
+        let crawl = match self.previous.take() {
             None => crawl,
             Some(earlier) => match prove(&earlier, crawl) {
-                Ok(snapshot) => return Ok(Snapshot::Complete(snapshot)),
+                Ok(snapshot) => return Ok(Some(Snapshot::Complete(snapshot))),
                 Err(crawl) => {
-                    tracing::warn!(crawl = number, "two consecutive crawls differ: the upstream is changing");
+                    tracing::warn!(crawl = self.made, "two consecutive crawls differ: the upstream is changing");
                     if !earlier.is_short() {
-                        fallback = Some(earlier);
+                        self.fallback = Some(earlier);
                     }
                     crawl
                 }
             },
         };
-        previous = Some(crawl);
-    }
-    let last = previous.expect("at least one crawl was made");
-    let (rows, total) = (last.rows.len() as u64, last.total);
-    match if last.is_short() { fallback } else { Some(last) } {
-        Some(crawl) => Ok(Snapshot::Doubtful { sha256: crawl.fingerprint(), rows: crawl.rows }),
-        None => Err(UpstreamError::Short { crawls: MAX_CRAWLS, rows, total }.into()),
+        if self.made < MAX_CRAWLS {
+            self.previous = Some(crawl);
+            return Ok(None);
+        }
+        let (rows, total) = (crawl.rows.len() as u64, crawl.total);
+        match if crawl.is_short() { self.fallback.take() } else { Some(crawl) } {
+            Some(crawl) => Ok(Some(Snapshot::Doubtful { sha256: crawl.fingerprint(), rows: crawl.rows })),
+            None => Err(UpstreamError::Short { crawls: MAX_CRAWLS, rows, total }.into()),
+        }
     }
 }
 

@@ -144,7 +144,10 @@ mod tests {
     fn when_one_of_several_goes_the_others_keep_their_keys() {
         let world = [stored(1, "1/관", "가길 1"), stored(2, "1/관#2", "나길 2")];
         assert_eq!(of(&[(handle("1", "관", "나길 2"), 0)], &world), ["1/관#2"]);
-        assert_eq!(of(&[(handle("1", "관", "나길2"), 0), (handle("1", "관", "가가길 1"), 0)], &world), ["1/관#2", "1/관"]);
+        assert_eq!(
+            of(&[(handle("1", "관", "나길2"), 0), (handle("1", "관", "가가길 1"), 0)], &world),
+            ["1/관#2", "1/관"]
+        );
         // Whatever its address is now, the only one that is left of a name is the one that was there.
         assert_eq!(of(&[(handle("1", "관", "다길 3"), 0)], &world[1..]), ["1/관#2"]);
     }

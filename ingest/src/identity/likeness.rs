@@ -82,7 +82,8 @@ impl Likeness {
 
     /// `other` is the library whose row vanished.
     pub fn again(&self, other: &Likeness) -> Option<Rule> {
-        let same_telephone = || self.name == other.name && self.telephone.is_some() && self.telephone == other.telephone;
+        let same_telephone =
+            || self.name == other.name && self.telephone.is_some() && self.telephone == other.telephone;
         self.same(other).or_else(|| same_telephone().then_some(Rule::Telephone))
     }
 }
@@ -171,7 +172,11 @@ mod tests {
         let (one, other) = (like("관", "가", None, "02-123-4567"), like("관", "나", None, "02)123 4567"));
         assert_eq!((one.same(&other), one.again(&other)), (None, Some(Rule::Telephone)));
         for placeholder in ["032-000-0000", "00-000-0000", "000-000-0000", "000-0000-0000", "02-0000-0000", "-", ""] {
-            assert_eq!(like("관", "가", None, placeholder).again(&like("관", "나", None, placeholder)), None, "{placeholder}");
+            assert_eq!(
+                like("관", "가", None, placeholder).again(&like("관", "나", None, placeholder)),
+                None,
+                "{placeholder}"
+            );
         }
     }
 }

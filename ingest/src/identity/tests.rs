@@ -29,8 +29,7 @@ fn row(institution: &str, name: &str, address: &str, metres: Option<u16>, teleph
 impl Row {
     fn listed(&self) -> Listed {
         let north = |metres: u16| Position { latitude: 37.0 + f64::from(metres) / 111_195.0, longitude: 127.0 };
-        let likeness =
-            Likeness::new(&self.name, Some(&self.address), self.metres.map(north), Some(&self.telephone));
+        let likeness = Likeness::new(&self.name, Some(&self.address), self.metres.map(north), Some(&self.telephone));
         Listed { key: format!("{}/{}", self.institution, self.name), likeness, fresh: true }
     }
 }
@@ -125,7 +124,11 @@ fn keys(table: &Table) -> Vec<String> {
 #[test]
 fn the_first_face_has_coordinates_then_the_lowest_code() {
     let mut table = Table::default();
-    table.month(&[row("1", "관", "가", None, ""), row("3", "관", "가", Some(0), ""), row("2", "관", "가", Some(3), "")]);
+    table.month(&[
+        row("1", "관", "가", None, ""),
+        row("3", "관", "가", Some(0), ""),
+        row("2", "관", "가", Some(3), ""),
+    ]);
     assert_eq!(keys(&table), ["2/관"]);
 }
 
@@ -196,7 +199,8 @@ fn rooms_and_namesakes_never_merge() {
 #[test]
 fn a_chain_is_a_star_around_one_face() {
     let chain = |codes: [&str; 3]| {
-        let rows: Vec<Row> = codes.iter().zip([0, 140, 280]).map(|(code, at)| row(code, "관", code, Some(at), "")).collect();
+        let rows: Vec<Row> =
+            codes.iter().zip([0, 140, 280]).map(|(code, at)| row(code, "관", code, Some(at), "")).collect();
         let mut table = Table::default();
         table.month(&rows);
         keys(&table)
@@ -224,7 +228,8 @@ fn two_places_that_turn_out_to_be_one_keep_the_elder_id_and_part_again() {
 #[test]
 fn a_reform_of_a_province_keeps_every_id() {
     let library = |number: u16, reformed: bool| {
-        let (code, province) = if reformed { ("4641000", "전북특별자치도") } else { ("4640000", "전라북도") };
+        let (code, province) =
+            if reformed { ("4641000", "전북특별자치도") } else { ("4640000", "전라북도") };
         let address = format!("{province} 전주시 {number}길 1");
         // Every third has no coordinates: there is nothing but its telephone to find it again by.
         let metres = (!number.is_multiple_of(3)).then_some(number * 400 + u16::from(reformed));

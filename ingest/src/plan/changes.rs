@@ -104,7 +104,9 @@ pub(super) fn of(
         let before = id.map(|id| held[&id]);
         let key_before = before.filter(|held| held.key != key).map(|held| held.key.clone());
         let is_the_same = |held: &Held, record: &Record| {
-            held.digest == record.digest && key_before.is_none() && root.map_or(held.duplicate_of.is_none(), |root| root.is_some() && root == held.duplicate_of)
+            held.digest == record.digest
+                && key_before.is_none()
+                && root.map_or(held.duplicate_of.is_none(), |root| root.is_some() && root == held.duplicate_of)
         };
         let change = match before {
             None => Change::Insert,

@@ -15,7 +15,7 @@ fn handle(name: &str) -> Handle {
     Handle { institution: "1".to_owned(), name: name.to_owned(), address: None }
 }
 
-fn good(name: &str, content: u8) -> Read {
+pub(super) fn good(name: &str, content: u8) -> Read {
     let record = Record {
         handle: handle(name),
         category: None,
@@ -34,7 +34,7 @@ fn bad(name: Option<&str>) -> Read {
     (Row::Bad(Reject { column: "bookCo", reason: BadValue::NoCount, handle: name.map(handle) }), [0; 32])
 }
 
-fn held(id: i64, name: &str, content: u8, active: bool) -> Held {
+pub(super) fn held(id: i64, name: &str, content: u8, active: bool) -> Held {
     let likeness = Likeness::new(name, None, None, None);
     Held { id, key: format!("1/{name}"), likeness, digest: [content; 32], active, duplicate_of: None }
 }
@@ -135,6 +135,26 @@ fn rejects_are_too_many_above_one_percent() {
 }
 
 proptest! {
+    /// Against a plain comparison of two maps.
+    #[test]
+    fn the_numbers_are_those_of_a_plain_comparison(
+        before in proptest::collection::btree_map("[a-i]", (0u8..3, any::<bool>()), 0..9),
+        after in proptest::collection::btree_map("[a-k]", 0u8..3, 1..11),
+    ) {
+        let world: Vec<Held> =
+            before.iter().zip(1..).map(|((name, (content, active)), id)| held(id, name, *content, *active)).collect();
+        let proof = proof(after.len());
+        let plan = plan(after.iter().map(|(name, content)| good(name, *content)).collect(), &world, believe(&proof));
+        let pairs: Vec<(Option<&(u8, bool)>, u8)> = after.iter().map(|(name, new)| (before.get(name), *new)).collect();
+        let both = |active: bool| pairs.iter().filter_map(move |(old, new)| old.filter(|old| old.1 == active).map(|old| old.0 == *new));
+        let gone = before.iter().filter(|(name, (_, active))| *active && !after.contains_key(*name)).count();
+        prop_assert_eq!(plan.inserts(), pairs.iter().filter(|(old, _)| old.is_none()).count());
+        prop_assert_eq!(plan.reactivations(), both(false).count());
+        prop_assert_eq!(plan.updates(), both(true).filter(|same| !same).count());
+        prop_assert_eq!(plan.unchanged, both(true).filter(|same| *same).count());
+        prop_assert_eq!((plan.deactivate.len(), plan.active_after, plan.duplicates_after), (gone, after.len(), 0));
+    }
+
     /// Carrying a plan out on a model of the table ends where the snapshot is, and planning again finds nothing to do.
     #[test]
     fn carried_out_once_there_is_nothing_left(

@@ -86,7 +86,8 @@ pub fn read(item: &Item) -> Row {
         Ok(position) => position,
         Err((in_latitude, reason)) => return reject(if in_latitude { "latitude" } else { "longitude" }, reason),
     };
-    let ends_of_day = values.iter().zip(FIELDS).filter(|(value, (_, kind))| *kind == Kind::Time && value.as_deref() == Some("24:00"));
+    let ends_of_day =
+        values.iter().zip(FIELDS).filter(|(value, (_, kind))| *kind == Kind::Time && value.as_deref() == Some("24:00"));
     let notes = swapped.into_iter().chain(ends_of_day.map(|_| Note::EndOfDay)).collect();
     let Some(handle) = handle else { return reject("insttCode", BadValue::Empty) };
     let (category, province, district, telephone) =

@@ -64,7 +64,8 @@ pub struct Crawl {
 }
 
 impl Crawl {
-    fn add(&mut self, page: u32, total: u64, rows: Vec<Published>) {
+    /// The next page.
+    pub fn add(&mut self, page: u32, total: u64, rows: Vec<Published>) {
         let repeated = !rows.is_empty() && self.rows.ends_with(&rows);
         self.steady &= (page == 1 || total == self.total) && !repeated;
         self.total = total;

@@ -15,7 +15,8 @@ fn with(row: &Row, changes: &[(&str, &str)]) -> Row {
 /// Forty libraries of one institution each, far apart.
 fn libraries() -> Rows {
     let rows = generate(9, 40);
-    let apart = |(at, row)| with(row, &[("latitude", &format!("{}", 34.0 + f64::from(at) / 10.0)), ("longitude", "127.5")]);
+    let apart =
+        |(at, row)| with(row, &[("latitude", &format!("{}", 34.0 + f64::from(at) / 10.0)), ("longitude", "127.5")]);
     (0..).zip(&rows).map(apart).collect()
 }
 
@@ -105,7 +106,10 @@ fn two_places_that_turn_out_to_be_one_are_merged_and_part_again() {
     assert_eq!(changes(&world), ["merged 1"]);
     check(&world);
     let explained = world.invoke(&["explain-merges"]);
-    assert!(explained.stdout.contains(&format!("= 7001234/{}: same name within 150 m", twin["lbrryNm"].as_str().unwrap())), "{explained:?}");
+    assert!(
+        explained.stdout.contains(&format!("= 7001234/{}: same name within 150 m", twin["lbrryNm"].as_str().unwrap())),
+        "{explained:?}"
+    );
 
     world.upstream.set_rows(apart);
     assert_eq!(world.mirror().active, 41);
@@ -154,7 +158,9 @@ fn when_one_of_two_of_a_name_goes_the_other_keeps_its_id() {
     rows[2].insert("phoneNumber".to_owned(), "02-333-4444".into());
     let world = World::new(rows.clone());
     world.mirror();
-    let place = |address: &str| world.texts(&format!("SELECT id::text FROM ingest.places WHERE address = '{address}' AND deleted_at IS NULL"));
+    let place = |address: &str| {
+        world.texts(&format!("SELECT id::text FROM ingest.places WHERE address = '{address}' AND deleted_at IS NULL"))
+    };
     let kept = place(rows[2]["rdnmadr"].as_str().unwrap());
     rows.remove(1);
     world.upstream.set_rows(rows.clone());
@@ -180,12 +186,19 @@ fn much_born_and_much_gone_is_refused() {
         assert_eq!(world.row_versions(), versions);
     }
     let shown = world.month_with("--ingest.dry-run=true");
-    assert!(shown.stdout.contains("would be refused: key churn: 12 places would be new and 12 gone"), "{}", shown.stdout);
+    assert!(
+        shown.stdout.contains("would be refused: key churn: 12 places would be new and 12 gone"),
+        "{}",
+        shown.stdout
+    );
     // Whoever has looked says so. A ceiling that is too low changes nothing.
     world.month_with("--ingest.confirm-deactivations=11").expect(Outcome::SnapshotRefused);
     let confirmed = world.month_with("--ingest.confirm-deactivations=12").expect(Outcome::Succeeded);
     assert_eq!((confirmed.inserted, confirmed.deactivated), (12, 12));
-    assert_eq!(world.texts("SELECT ceiling::text FROM ingest.ingest_runs WHERE ceiling IS NOT NULL ORDER BY id"), ["11", "12"]);
+    assert_eq!(
+        world.texts("SELECT ceiling::text FROM ingest.ingest_runs WHERE ceiling IS NOT NULL ORDER BY id"),
+        ["11", "12"]
+    );
 }
 
 #[test]
@@ -216,7 +229,8 @@ fn a_dry_run_shows_what_the_run_then_does() {
 
     let everything = || {
         let tables = ["ingest_sources", "ingest_changes", "ingest_rejects"];
-        let rows = tables.map(|table| world.texts(&format!("SELECT concat_ws(' ', t.*, xmin) FROM ingest.{table} t ORDER BY 1")));
+        let rows = tables
+            .map(|table| world.texts(&format!("SELECT concat_ws(' ', t.*, xmin) FROM ingest.{table} t ORDER BY 1")));
         (world.row_versions(), rows)
     };
     let before = everything();

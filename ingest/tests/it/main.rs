@@ -2,6 +2,7 @@
 
 mod commands;
 mod commit;
+mod crashes;
 mod faults;
 mod identity;
 mod lock;

@@ -29,7 +29,12 @@ fn passes(page: usize, times: usize, answer: Answer) {
     let world = World::new(generate(1, 1100));
     world.upstream.fault(Fault { page: Some(page), times, answer });
     let report = world.run_here(PATIENT);
-    assert_eq!((report.outcome, report.inserted, report.complete), (Outcome::Succeeded, 1100, true), "{:?}", report.error);
+    assert_eq!(
+        (report.outcome, report.inserted, report.complete),
+        (Outcome::Succeeded, 1100, true),
+        "{:?}",
+        report.error
+    );
 }
 
 const TIMEOUT: (&str, &str) = ("05", "SERVICETIMEOUT_ERROR");
@@ -37,7 +42,9 @@ const TIMEOUT: (&str, &str) = ("05", "SERVICETIMEOUT_ERROR");
 #[test]
 fn form_a_xml_with_status_200_401_and_403() {
     for status in [200, 401, 403] {
-        let Answer::Whole { content_type, body, .. } = Answer::error(ErrorForm::Xml, "30", "SERVICE_KEY_IS_NOT_REGISTERED_ERROR") else {
+        let Answer::Whole { content_type, body, .. } =
+            Answer::error(ErrorForm::Xml, "30", "SERVICE_KEY_IS_NOT_REGISTERED_ERROR")
+        else {
             unreachable!()
         };
         refused(Answer::Whole { status, content_type, body }, Outcome::Misconfigured, "service_key_refused");
@@ -47,7 +54,11 @@ fn form_a_xml_with_status_200_401_and_403() {
 
 #[test]
 fn form_b_the_tree_as_json_with_the_name_in_err_msg() {
-    refused(Answer::error(ErrorForm::Json, "12", "NO_OPENAPI_SERVICE_ERROR"), Outcome::UpstreamFailed, "upstream_refused");
+    refused(
+        Answer::error(ErrorForm::Json, "12", "NO_OPENAPI_SERVICE_ERROR"),
+        Outcome::UpstreamFailed,
+        "upstream_refused",
+    );
     let korean = json!({"cmmMsgHeader": {"errMsg": "DEADLINE_HAS_EXPIRED_ERROR", "returnAuthMsg": "활용기간 만료"}});
     refused(Answer::json(&korean), Outcome::Misconfigured, "service_key_refused");
     passes(1, 3, Answer::error(ErrorForm::Json, TIMEOUT.0, TIMEOUT.1));
@@ -55,7 +66,11 @@ fn form_b_the_tree_as_json_with_the_name_in_err_msg() {
 
 #[test]
 fn form_c_flat_json() {
-    refused(Answer::error(ErrorForm::Flat, "10", "INVALID_REQUEST_PARAMETER_ERROR"), Outcome::UpstreamFailed, "upstream_refused");
+    refused(
+        Answer::error(ErrorForm::Flat, "10", "INVALID_REQUEST_PARAMETER_ERROR"),
+        Outcome::UpstreamFailed,
+        "upstream_refused",
+    );
     passes(2, 1, Answer::error(ErrorForm::Flat, "01", "APPLICATION_ERROR"));
 }
 
@@ -84,17 +99,23 @@ fn form_f_an_empty_body() {
 #[test]
 fn the_quota_is_used_up_in_any_status() {
     for status in [200, 429] {
-        let report = refused(Answer::plain(status, "API token quota exceeded"), Outcome::UpstreamFailed, "upstream_quota");
+        let report =
+            refused(Answer::plain(status, "API token quota exceeded"), Outcome::UpstreamFailed, "upstream_quota");
         assert_eq!(report.fetched, 0);
     }
-    let code = Answer::error(ErrorForm::Envelope(Envelope::New), "22", "LIMITED_NUMBER_OF_SERVICE_REQUESTS_EXCEEDS_ERROR");
+    let code =
+        Answer::error(ErrorForm::Envelope(Envelope::New), "22", "LIMITED_NUMBER_OF_SERVICE_REQUESTS_EXCEEDS_ERROR");
     refused(code, Outcome::UpstreamFailed, "upstream_quota");
 }
 
 #[test]
 fn flapping_502() {
     let world = World::new(generate(1, 1100));
-    let flap = |page| Fault { page: Some(page), times: 4, answer: Answer::plain(502, "Error forwarding request to backend server") };
+    let flap = |page| Fault {
+        page: Some(page),
+        times: 4,
+        answer: Answer::plain(502, "Error forwarding request to backend server"),
+    };
     world.upstream.fault(flap(1));
     world.upstream.fault(flap(2));
     let report = world.run_here(PATIENT);
@@ -117,7 +138,11 @@ fn moved_to_https() {
 
 #[test]
 fn json_that_is_cut_in_half() {
-    refused(Answer::plain(200, "{\"header\":{\"resultCode\":\"00\"},\"body\":{\"items\":[{"), Outcome::UpstreamFailed, "upstream_unavailable");
+    refused(
+        Answer::plain(200, "{\"header\":{\"resultCode\":\"00\"},\"body\":{\"items\":[{"),
+        Outcome::UpstreamFailed,
+        "upstream_unavailable",
+    );
 }
 
 fn page_of(rows: &[Row]) -> String {
@@ -169,7 +194,8 @@ fn bad_values_are_set_aside_or_noted_and_their_rows_are_present() {
     let long = "가".repeat(350_000);
     let lone = "\u{1}lone\u{1}";
     let rows = generate(5, 1200);
-    let position = |row: &Row| (row["latitude"].as_str().unwrap().to_owned(), row["longitude"].as_str().unwrap().to_owned());
+    let position =
+        |row: &Row| (row["latitude"].as_str().unwrap().to_owned(), row["longitude"].as_str().unwrap().to_owned());
     let world = World::new(rows.clone());
     let before = world.mirror();
     let mut next = rows.clone();
@@ -195,7 +221,8 @@ fn bad_values_are_set_aside_or_noted_and_their_rows_are_present() {
 
     // A lone surrogate cannot be written by a JSON library: it is put into the text.
     for (number, page) in (1..).zip(next.chunks(1000)) {
-        let page = json!({"header": {"resultCode": "00"}, "body": {"items": page, "totalCount": next.len()}}).to_string();
+        let page =
+            json!({"header": {"resultCode": "00"}, "body": {"items": page, "totalCount": next.len()}}).to_string();
         let page = page.replace("\\u0001lone\\u0001", "\\ud800");
         world.upstream.fault(Fault { page: Some(number), times: FOR_EVER, answer: Answer::plain(200, &page) });
     }
@@ -204,7 +231,8 @@ fn bad_values_are_set_aside_or_noted_and_their_rows_are_present() {
     assert_eq!((report.deactivated, report.active, report.inserted), (0, before.active, 0));
     // The exchanged degrees are stored the right way round, so that nothing changed; of the other there is one new value.
     assert_eq!((report.updated, report.unchanged), (1, 1200 - 9 - 1));
-    let rejects = world.texts("SELECT concat_ws(' ', row_number, column_name, reason) FROM ingest.ingest_rejects ORDER BY row_number");
+    let rejects = world
+        .texts("SELECT concat_ws(' ', row_number, column_name, reason) FROM ingest.ingest_rejects ORDER BY row_number");
     let expected: Vec<_> = bad.iter().map(|(at, column, _, reason)| format!("{} {column} {reason}", at + 1)).collect();
     assert_eq!(rejects, expected);
     assert_eq!(world.texts("SELECT noted::text FROM ingest.ingest_runs ORDER BY id"), ["0", "2"]);

@@ -111,12 +111,25 @@ fn no_library_of_may_is_retired_while_july_has_it() {
     let retired: Vec<&Row> = before.iter().filter(|(id, _)| !after.contains_key(id)).map(|(_, row)| row).collect();
     let falsely: Vec<_> = retired.iter().filter(|gone| july.iter().any(|row| still_there(gone, row))).collect();
     for row in &retired {
-        println!("retired: {} {} | {} | {}", text(row, "insttCode"), text(row, "lbrryNm"), text(row, "rdnmadr"), text(row, "phoneNumber"));
+        println!(
+            "retired: {} {} | {} | {}",
+            text(row, "insttCode"),
+            text(row, "lbrryNm"),
+            text(row, "rdnmadr"),
+            text(row, "phoneNumber")
+        );
     }
     println!(
         "May then July: inserted {} updated {} unchanged {} carried over {} merged {} deactivated {} active {}; {} places are gone, {} of them falsely",
-        report.inserted, report.updated, report.unchanged, report.carried_over, report.merged, report.deactivated, report.active,
-        retired.len(), falsely.len()
+        report.inserted,
+        report.updated,
+        report.unchanged,
+        report.carried_over,
+        report.merged,
+        report.deactivated,
+        report.active,
+        retired.len(),
+        falsely.len()
     );
     assert!(falsely.is_empty(), "{falsely:?}");
     // The key that this one replaces would have retired 135.
@@ -124,7 +137,8 @@ fn no_library_of_may_is_retired_while_july_has_it() {
     let naive: BTreeSet<_> = july.iter().map(name_and_address).collect();
     assert!(retired.iter().all(|row| !naive.contains(&name_and_address(row))));
     assert_eq!(retired.len() as u64, report.deactivated + report.merged);
-    let stored = world.texts("SELECT change || ' ' || count(*) FROM ingest.ingest_changes GROUP BY change ORDER BY change");
+    let stored =
+        world.texts("SELECT change || ' ' || count(*) FROM ingest.ingest_changes GROUP BY change ORDER BY change");
     println!("in the ledger: {}", stored.join(", "));
 }
 
@@ -159,7 +173,9 @@ fn every_merge_of_july_has_a_reason() {
 #[ignore = "needs ../shared/snapshots"]
 fn may_and_july_in_turn_end_where_they_began() {
     let world = World::new(may());
-    let faces = || world.texts("SELECT concat_ws(' ', id, key) FROM ingest.places WHERE deleted_at IS NULL AND duplicate_of IS NULL ORDER BY id");
+    let faces = || {
+        world.texts("SELECT concat_ws(' ', id, key) FROM ingest.places WHERE deleted_at IS NULL AND duplicate_of IS NULL ORDER BY id")
+    };
     let mut seen = Vec::new();
     for rows in [may(), july(), may(), july(), may(), july()] {
         world.upstream.set_rows(rows);

@@ -74,7 +74,8 @@ fn a_schema_of_another_version_is_left_alone() {
     let world = World::new(generate(5, 10));
     world.mirror();
     let (ours, later) = (migrations(), migrations() + 1);
-    let insert = format!("INSERT INTO ingest.ingest_schema (version, checksum, program) VALUES ({later}, 'x', 'later')");
+    let insert =
+        format!("INSERT INTO ingest.ingest_schema (version, checksum, program) VALUES ({later}, 'x', 'later')");
     world.database.execute(&insert);
     let says = format!("schema ingest is at version {later}, and this program knows versions up to {ours}");
     refused(&world, &says);

@@ -112,3 +112,32 @@ fn a_row_that_cannot_be_named_withholds_deactivation() {
         assert!(report.complete);
     }
 }
+
+#[test]
+fn a_listing_that_moves_now_and_then_retires_nothing_that_is_listed() {
+    for seed in 0..3 {
+        let rows = generate(seed, 1100);
+        let world = World::new(rows.clone());
+        world.mirror();
+        let fresh = generate(seed + 100, 90);
+        // In the first crawls a row goes and another comes; then the listing rests, or does not.
+        let restless = 2 + seed as usize * 2;
+        world.upstream.before_each(move |number, rows| {
+            if number <= restless {
+                rows.remove(number * 331 % 1000);
+                rows.insert(0, fresh[number].clone());
+            }
+        });
+        let report = world.month().report();
+        let here: std::collections::HashSet<String> = world.upstream.rows().iter().map(key).collect();
+        let retired =
+            world.texts("SELECT key FROM ingest.places WHERE deleted_at IS NOT NULL AND duplicate_of IS NULL");
+        assert!(retired.iter().all(|key| !here.contains(key)), "seed {seed}: {retired:?}");
+        assert_eq!(report.outcome, if report.complete { Outcome::Succeeded } else { Outcome::Withheld }, "{report:?}");
+        assert_eq!(report.complete, restless <= 4, "four crawls of two pages, two of them at rest: {restless}");
+    }
+}
+
+fn key(row: &rehearsal::snapshot::Row) -> String {
+    format!("{}/{}", row["insttCode"].as_str().unwrap(), row["lbrryNm"].as_str().unwrap())
+}

@@ -26,8 +26,10 @@ impl Run {
 
 /// The newest run.
 pub fn last(scene: &Scene) -> Result<Run> {
-    let columns =
-        format!("concat_ws(' ', trigger, status, coalesce(active, 0), {})", COUNTS.map(|c| format!("coalesce({c}, 0)")).join(", "));
+    let columns = format!(
+        "concat_ws(' ', trigger, status, coalesce(active, 0), {})",
+        COUNTS.map(|c| format!("coalesce({c}, 0)")).join(", ")
+    );
     let rows = scene.database.texts(&format!("SELECT {columns} FROM ingest.ingest_runs ORDER BY id DESC LIMIT 1"));
     let row = rows.into_iter().next().flatten().context("the ledger is empty")?;
     let mut words = row.split(' ');

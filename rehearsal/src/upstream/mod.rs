@@ -141,6 +141,11 @@ impl Upstream {
         self.stage().rows = rows;
     }
 
+    /// The month as it is now.
+    pub fn rows(&self) -> Rows {
+        self.stage().rows.clone()
+    }
+
     /// Switches between the two envelopes.
     pub fn envelope(&self, envelope: Envelope) {
         self.stage().envelope = envelope;
