@@ -80,7 +80,7 @@ pub struct RunReport {
     pub trigger: Trigger,
     /// How it ended.
     pub outcome: Outcome,
-    /// Rows in the snapshot.
+    /// Rows in the snapshot. Identical rows of one that is not proven complete count once: they may be one row that was read twice.
     pub fetched: u64,
     /// Places that were not there before.
     pub inserted: u64,

@@ -9,7 +9,7 @@ use crate::config::ConfigError;
 use crate::migrate::SchemaError;
 use crate::plan::KeyChurn;
 use crate::session::SessionError;
-use crate::upstream::UpstreamError;
+use crate::upstream::{Flaw, UpstreamError};
 
 /// Why a run ended early.
 #[derive(Debug, thiserror::Error)]
@@ -121,7 +121,8 @@ impl Error {
             Error::Upstream(UpstreamError::Quota { .. }) => "upstream_quota",
             Error::Upstream(UpstreamError::Fatal { .. }) => "upstream_refused",
             Error::Upstream(UpstreamError::Exhausted { .. }) => "upstream_unavailable",
-            Error::Upstream(UpstreamError::Short { .. }) => "upstream_short",
+            Error::Upstream(UpstreamError::Flawed { flaw: Flaw::Short { .. }, .. }) => "upstream_short",
+            Error::Upstream(UpstreamError::Flawed { .. }) => "upstream_inconsistent",
             Error::Upstream(UpstreamError::Endless { .. }) => "upstream_endless",
             Error::Http(_) => "http_client",
             Error::EmptySnapshot { .. } => "empty_snapshot",

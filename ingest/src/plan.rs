@@ -28,7 +28,7 @@ pub enum Stale<'a> {
         /// How many a person allows for, instead of the cap.
         ceiling: Option<u64>,
     },
-    /// The run was asked to, and there is no proof.
+    /// There is no proof. The run says so even when it was not asked to deactivate: rows may be missing from what it mirrored.
     Withhold,
 }
 

@@ -149,9 +149,10 @@ impl Story<'_> {
         let noted = tell_notes(&rows);
         let held = observe::places(locked.client(), &source).await?;
         let stale = match (self.command.deactivate_stale, snapshot.complete()) {
-            (false, _) => Stale::Keep,
+            // Whoever reads of a success must be able to rely on it, whether or not anything was to be deactivated.
+            (_, None) => Stale::Withhold,
+            (false, Some(_)) => Stale::Keep,
             (true, Some(proof)) => Stale::Deactivate { proof, ceiling: self.command.confirm_deactivations },
-            (true, None) => Stale::Withhold,
         };
         let plan = plan::plan(rows, &held, stale);
         tell_plan(&plan);

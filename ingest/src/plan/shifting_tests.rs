@@ -62,7 +62,7 @@ impl Listing {
     }
 
     fn walk(&mut self) -> Crawl {
-        let mut crawl = Crawl { rows: Vec::new(), total: 0, steady: true };
+        let mut crawl = Crawl::new();
         for page in 1.. {
             self.edit();
             let row = |name: &usize| Published::from(Item::from([("n".to_owned(), Field::Text(name.to_string()))]));

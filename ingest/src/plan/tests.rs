@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 fn proof(rows: usize) -> CompleteSnapshot {
-    let crawl = Crawl { rows: vec![Item::new().into(); rows], total: rows as u64, steady: true };
+    let mut crawl = Crawl::new();
+    crawl.add(1, rows as u64, vec![Item::new().into(); rows]);
     prove(&crawl, crawl.clone()).unwrap()
 }
 

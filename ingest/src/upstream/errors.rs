@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use super::paging::Flaw;
+
 /// What can be done about a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
@@ -87,17 +89,13 @@ pub enum UpstreamError {
         /// Pages read.
         pages: u32,
     },
-    /// No crawl reached the total that the upstream itself announced.
-    #[error(
-        "data.go.kr ended before its own total in each of {crawls} crawls; the last one had {rows} of {total} rows"
-    )]
-    Short {
+    /// No crawl made sense.
+    #[error("data.go.kr contradicted itself in each of {crawls} crawls; in the last one {flaw}")]
+    Flawed {
         /// How many crawls were made.
         crawls: u32,
-        /// Rows of the last one.
-        rows: u64,
-        /// The total that it announced.
-        total: u64,
+        /// What was wrong with the last one.
+        flaw: Flaw,
     },
 }
 

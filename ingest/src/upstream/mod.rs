@@ -15,12 +15,12 @@ use tokio::time::{Instant, sleep, timeout};
 pub use envelope::{Field, Item};
 pub use errors::{Class, Fault, UpstreamError};
 pub use key::{KeyError, ServiceKey};
-pub use paging::{Crawl, Progress, Published, crawl};
+pub use paging::{Crawl, Flaw, Progress, Published, crawl, multiset};
 
 use crate::tls;
 use envelope::Answer;
 
-/// Rows that one page may have; the portal's maximum.
+/// Rows that a page usually has; the portal's maximum.
 pub const ROWS_PER_PAGE: u64 = 1000;
 
 /// A page larger than this is no page (1000 rows are about 0.84 MB). It also bounds for how long reading a page keeps a signal waiting.
