@@ -18,7 +18,7 @@ mod succession;
 
 use std::collections::HashMap;
 
-pub use keys::{Unnamed, keys};
+pub use keys::{Keys, Unnamed, keys};
 pub use likeness::{Likeness, Rule};
 
 use crate::record::Digest;

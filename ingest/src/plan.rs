@@ -10,8 +10,8 @@ use std::collections::HashSet;
 use geuneul::{Withheld, WithheldReason};
 
 pub use crate::identity::Held;
-use crate::identity::{self, Likeness, Listed, Resolution, Rule, Seat, Unnamed};
-use crate::record::{Record, Reject, Row};
+use crate::identity::{self, Keys, Likeness, Listed, Resolution, Rule, Seat, Unnamed};
+use crate::record::{BadValue, Record, Reject, Row};
 use crate::snapshot::CompleteSnapshot;
 pub use changes::{Noted, What};
 pub use guards::{KeyChurn, too_many_rejects};
@@ -145,11 +145,11 @@ impl Plan {
 pub type Read = (Row, [u8; 32]);
 
 /// Plans. `rows` are all rows of the snapshot; `held` is every place of the source.
-pub fn plan(rows: Vec<Read>, held: &[Held], stale: Stale<'_>) -> Plan {
+pub fn plan(mut rows: Vec<Read>, held: &[Held], stale: Stale<'_>) -> Plan {
     if let Stale::Deactivate { proof, .. } = stale {
         assert_eq!(proof.len(), rows.len(), "the proof is about these rows");
     }
-    let (mut listed, at) = list(&rows, held);
+    let (mut listed, at) = list(&mut rows, held);
     // A row whose key cannot be read is the present row of a place that we cannot name: then nobody knows which place is gone.
     let unnamed = at.iter().any(Option::is_none);
     let seen = identity::resolve(&listed, held);
@@ -168,8 +168,9 @@ pub fn plan(rows: Vec<Read>, held: &[Held], stale: Stale<'_>) -> Plan {
     plan
 }
 
-/// The rows that have a handle, and for each row its place among them.
-fn list(rows: &[Read], held: &[Held]) -> (Vec<Listed>, Vec<Option<usize>>) {
+/// The rows that have a handle, and for each row its place among them. Rows that cannot be told from one that was set aside are set
+/// aside as well, and what that one may be counts as present: nothing that is stored is touched on a guess.
+fn list(rows: &mut [Read], held: &[Held]) -> (Vec<Listed>, Vec<Option<usize>>) {
     let likenesses: Vec<Option<Likeness>> = rows.iter().map(|(row, _)| likeness(row)).collect();
     let unnamed: Vec<Unnamed<'_>> = rows
         .iter()
@@ -180,14 +181,29 @@ fn list(rows: &[Read], held: &[Held]) -> (Vec<Listed>, Vec<Option<usize>>) {
             Some(Unnamed { handle, likeness, digest, fingerprint: *fingerprint })
         })
         .collect();
-    let mut keys = identity::keys(&unnamed, held).into_iter();
+    let Keys { keys, unclear, presumed } = identity::keys(&unnamed, held);
+    let named: Vec<usize> = (0..rows.len()).filter(|&row| rows[row].0.handle().is_some()).collect();
+    for (row, unread) in unclear {
+        if let (handle, Row::Bad(reject)) = (rows[named[row]].0.handle().cloned(), &rows[named[unread]].0) {
+            let reject = Reject { column: reject.column, reason: BadValue::Indistinct, handle };
+            rows[named[row]].0 = Row::Bad(reject);
+        }
+    }
+    let mut keys = keys.into_iter();
     let (mut listed, mut at) = (Vec::new(), Vec::new());
     for ((row, _), likeness) in rows.iter().zip(likenesses) {
         let named = likeness.zip(row.handle().and_then(|_| keys.next()));
         at.push(named.is_some().then_some(listed.len()));
         listed.extend(named.map(|(likeness, key)| Listed { key, likeness, fresh: matches!(row, Row::Good(_)) }));
     }
+    let here: HashSet<&str> = presumed.iter().map(String::as_str).collect();
+    listed.extend(held.iter().filter(|held| here.contains(held.key.as_str())).map(as_it_was));
     (listed, at)
+}
+
+/// Stored, and presumed to be there still.
+fn as_it_was(held: &Held) -> Listed {
+    Listed { key: held.key.clone(), likeness: held.likeness.clone(), fresh: false }
 }
 
 fn likeness(row: &Row) -> Option<Likeness> {
@@ -203,7 +219,7 @@ fn likeness(row: &Row) -> Option<Likeness> {
 fn presume(listed: &mut Vec<Listed>, held: &[Held]) {
     let here: HashSet<String> = listed.iter().map(|row| row.key.clone()).collect();
     let absent = held.iter().filter(|held| held.active && !here.contains(&held.key));
-    listed.extend(absent.map(|held| Listed { key: held.key.clone(), likeness: held.likeness.clone(), fresh: false }));
+    listed.extend(absent.map(as_it_was));
 }
 
 /// Deactivates what is gone, unless it is withheld; what stood behind it then stays as well.

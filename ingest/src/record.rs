@@ -130,6 +130,8 @@ pub enum BadValue {
     OutsideKorea,
     /// One coordinate without the other.
     HalfPosition,
+    /// Nothing is wrong with this row: it may be the place that another row of its name is, in which the column is bad.
+    Indistinct,
 }
 
 impl BadValue {
@@ -150,6 +152,7 @@ impl BadValue {
             BadValue::NoDegree => "is no decimal degree",
             BadValue::OutsideKorea => "lies outside Korea",
             BadValue::HalfPosition => "one coordinate without the other",
+            BadValue::Indistinct => "is bad in another row of this name, and nobody can tell which place is which",
         }
     }
 }

@@ -21,48 +21,71 @@ pub struct Unnamed<'a> {
     pub fingerprint: [u8; 32],
 }
 
-/// The key of each row, in the order given. All keys differ, and the order of the rows is no matter.
-pub fn keys(rows: &[Unnamed<'_>], held: &[Held]) -> Vec<String> {
+/// What [`keys`] finds out.
+#[derive(Debug, Default)]
+pub struct Keys {
+    /// The key of each row, in the order given.
+    pub keys: Vec<String>,
+    /// Rows that can be read, each with one of its name that cannot: which of them is stored under a key, nobody can tell.
+    pub unclear: Vec<(usize, usize)>,
+    /// Keys of active rows that a row which cannot be read may be, besides the one that it got.
+    pub presumed: Vec<String>,
+}
+
+/// The key of each row. All keys differ, and the order of the rows is no matter.
+pub fn keys(rows: &[Unnamed<'_>], held: &[Held]) -> Keys {
     let mut stored: HashMap<&str, Vec<&Held>> = HashMap::new();
     for held in held {
         stored.entry(base_of(&held.key)).or_default().push(held);
     }
     let mut order: Vec<usize> = (0..rows.len()).collect();
     order.sort_by_key(|&at| (rows[at].handle, rows[at].fingerprint));
-    let mut keys = vec![String::new(); rows.len()];
+    let mut found = Keys { keys: vec![String::new(); rows.len()], ..Keys::default() };
     for group in order.chunk_by(|&a, &b| base(rows[a].handle) == base(rows[b].handle)) {
         let base = base(rows[group[0]].handle);
         let mut known = stored.get(base.as_str()).cloned().unwrap_or_default();
         known.sort_by_key(|held| (!held.active, held.id));
-        for (&at, key) in group.iter().zip(named(&base, group, rows, known)) {
-            keys[at] = key;
+        for (&at, key) in group.iter().zip(named(&base, group, rows, known, &mut found)) {
+            found.keys[at] = key;
         }
     }
-    keys
+    found
 }
 
 type Test = fn(&Unnamed<'_>, &Held) -> bool;
 
-/// What makes a row the stored one with the same institution and name, surest first. The last: nothing else is left for it.
-const TESTS: [Test; 6] = [
+/// What makes a row the stored one with the same institution and name, surest first.
+const TESTS: [Test; 4] = [
     |row, held| row.digest == Some(&held.digest),
     |row, held| row.likeness.same(&held.likeness) == Some(super::Rule::Address),
     |row, held| row.likeness.same(&held.likeness).is_some(),
     |row, held| row.likeness.again(&held.likeness).is_some(),
-    |_, held| held.active,
-    |_, _| true,
 ];
 
+/// Nothing else is left for it.
+const GUESSES: [Test; 2] = [|_, held| held.active, |_, _| true];
+
 /// The keys of one institution's rows of one name.
-fn named(base: &str, group: &[usize], rows: &[Unnamed<'_>], mut known: Vec<&Held>) -> Vec<String> {
+fn named(base: &str, group: &[usize], rows: &[Unnamed<'_>], mut known: Vec<&Held>, found: &mut Keys) -> Vec<String> {
     let mut keys: Vec<Option<String>> = vec![None; group.len()];
     let mut taken: Vec<String> = known.iter().map(|held| held.key.clone()).collect();
-    for test in TESTS {
+    let seat = |keys: &mut Vec<Option<String>>, known: &mut Vec<&Held>, test: Test| {
         for (key, &at) in keys.iter_mut().zip(group).filter(|(key, _)| key.is_none()) {
             if let Some(found) = known.iter().position(|held| test(&rows[at], held)) {
                 *key = Some(known.remove(found).key.clone());
             }
         }
+    };
+    TESTS.into_iter().for_each(|test| seat(&mut keys, &mut known, test));
+    let open: Vec<usize> = group.iter().zip(&keys).filter(|(_, key)| key.is_none()).map(|(&at, _)| at).collect();
+    let active = known.iter().filter(|held| held.active).count();
+    // A guess is good when there is one row for one place. A row that cannot be read hides which place it is: one guess too many.
+    let unread = open.iter().copied().find(|&at| rows[at].digest.is_none());
+    let unclear = unread.filter(|_| active > 0 && (active > 1 || open.len() > 1));
+    GUESSES.into_iter().for_each(|test| seat(&mut keys, &mut known, test));
+    if let Some(unread) = unclear {
+        found.unclear.extend(open.iter().filter(|&&at| rows[at].digest.is_some()).map(|&at| (at, unread)));
+        found.presumed.extend(known.iter().filter(|held| held.active).map(|held| held.key.clone()));
     }
     let mut ordinal = 1;
     let mut next = || loop {
@@ -114,7 +137,7 @@ mod tests {
             .zip(&likenesses)
             .map(|((handle, tie), likeness)| Unnamed { handle, likeness, digest: None, fingerprint: [*tie; 32] })
             .collect();
-        keys(&rows, held)
+        keys(&rows, held).keys
     }
 
     fn stored(id: i64, key: &str, address: &str) -> Held {

@@ -87,6 +87,43 @@ fn a_row_that_nobody_can_name_withholds_what_it_might_be() {
     assert_eq!(plan.withheld.unwrap().reason, WithheldReason::UnnamedRow);
 }
 
+/// Two places of one name and institution; the row of one of them has an address that cannot be read.
+#[test]
+fn a_bad_row_holds_its_own_place_or_all_that_it_may_be() {
+    let stored = |id: i64, key: &str, address: &str| {
+        let likeness = Likeness::new("관", Some(address), None, None);
+        Held { id, key: key.to_owned(), likeness, digest: [id as u8; 32], active: true, duplicate_of: None }
+    };
+    let world = [stored(1, "1/관", "가길 1"), stored(2, "1/관#2", "나길 2")];
+    let at = |address: &str, content| {
+        let (Row::Good(mut record), fingerprint) = good("관", content) else { unreachable!() };
+        record.handle.address = Some(address.to_owned());
+        (Row::Good(record), fingerprint)
+    };
+    let unreadable = || bad(Some("관"));
+    let run = |rows: Vec<Read>| {
+        let proof = proof(rows.len());
+        let plan = plan(rows, &world, believe(&proof));
+        assert_eq!((plan.deactivate.len(), plan.withheld.is_some(), plan.active_after), (0, false, 2));
+        let aside =
+            plan.rejects.iter().map(|aside| (aside.key.clone().unwrap(), aside.reject.reason)).collect::<Vec<_>>();
+        (changes(&plan).into_iter().map(|(key, change)| (key.to_owned(), change)).collect::<Vec<_>>(), aside)
+    };
+    let (first, second) = ("1/관".to_owned(), "1/관#2".to_owned());
+    // The other one is where it was, so this is the one that is left.
+    let (changed, aside) = run(vec![at("가길 1", 9), unreadable()]);
+    assert_eq!((changed, aside), (vec![(first.clone(), Change::Update(1))], vec![(second.clone(), BadValue::NoCount)]));
+    let (changed, aside) = run(vec![at("나길 2", 9), unreadable()]);
+    assert_eq!((changed, aside), (vec![(second.clone(), Change::Update(2))], vec![(first.clone(), BadValue::NoCount)]));
+    // The other one has moved: it may be either, and so may this.
+    let (changed, aside) = run(vec![at("다길 3", 9), unreadable()]);
+    assert_eq!((changed, aside.len()), (vec![], 2));
+    assert_eq!(aside[0].1, BadValue::Indistinct);
+    assert_ne!(aside[0].0, aside[1].0);
+    // The other one is gone, or this one is: nobody knows, and neither is retired.
+    assert_eq!(run(vec![unreadable()]).0, vec![]);
+}
+
 #[test]
 fn the_cap_is_ten_or_five_percent() {
     for (active, gone, allowed) in [(5, 5, true), (20, 10, true), (20, 11, false), (400, 20, true), (400, 21, false)] {
