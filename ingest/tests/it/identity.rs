@@ -93,6 +93,8 @@ fn two_places_that_turn_out_to_be_one_are_merged_and_part_again() {
     let rows = libraries();
     let twin = with(&rows[7], &[("insttCode", "7001234"), ("rdnmadr", "다른 길 1"), ("latitude", "38.5")]);
     let world = World::new(rows.clone());
+    let nothing = world.invoke(&["explain-merges"]);
+    assert_eq!((nothing.code, nothing.stdout.as_str()), (Some(0), "0 rows stand behind 0 active places\n"));
     world.mirror();
     let apart = [rows.clone(), vec![twin.clone()]].concat();
     world.upstream.set_rows(apart.clone());
