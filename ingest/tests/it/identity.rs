@@ -88,11 +88,60 @@ fn a_reform_keeps_every_id() {
     check(&world);
 }
 
+/// Months in which anything may be listed by anybody, in any order: the statements do what the plan says (the program compares every
+/// count), the table has exactly what is listed, and once more is nothing.
+#[test]
+fn whatever_is_listed_the_table_has_it() {
+    let libraries = libraries();
+    let world = World::new(libraries.clone());
+    let mut dice = 7_u64;
+    let mut below = |limit: u64| {
+        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (dice >> 33) % limit
+    };
+    for month in 0..8 {
+        let mut rows = Rows::new();
+        for library in &libraries {
+            for code in ["", "4990001", "4990002", "4990003"] {
+                let mut row = if code.is_empty() {
+                    library.clone()
+                } else {
+                    again(std::slice::from_ref(library), code).remove(0)
+                };
+                if below(4) == 0 {
+                    row.extend([("latitude".to_owned(), "".into()), ("longitude".to_owned(), "".into())]);
+                }
+                if below(2) == 0 {
+                    rows.insert(below(rows.len() as u64 + 1) as usize, row);
+                }
+            }
+        }
+        let mut listed: Vec<String> = rows
+            .iter()
+            .map(|row| format!("{}/{}", row["insttCode"].as_str().unwrap(), row["lbrryNm"].as_str().unwrap()))
+            .collect();
+        listed.sort();
+        world.upstream.set_rows(rows);
+        let report = world.month_with("--ingest.confirm-deactivations=1000").expect(Outcome::Succeeded);
+        assert_eq!(report.active + report.duplicates, listed.len() as u64);
+        let active = "SELECT key FROM ingest.places WHERE deleted_at IS NULL ORDER BY key COLLATE \"C\"";
+        assert_eq!(world.texts(active), listed, "month {month}");
+        check(&world);
+        let versions = world.row_versions();
+        assert_eq!((world.mirror().upserted, world.row_versions()), (0, versions), "month {month}");
+    }
+    let kinds = world.texts("SELECT DISTINCT change FROM ingest.ingest_changes ORDER BY change");
+    let every = ["carried_over", "deactivated", "delisted", "merged", "reactivated", "separated", "updated"];
+    assert_eq!(kinds, every, "months in which everything happens");
+}
+
 #[test]
 fn two_places_that_turn_out_to_be_one_are_merged_and_part_again() {
     let rows = libraries();
     let twin = with(&rows[7], &[("insttCode", "7001234"), ("rdnmadr", "다른 길 1"), ("latitude", "38.5")]);
     let world = World::new(rows.clone());
+    let nothing = world.invoke(&["explain-merges"]);
+    assert_eq!((nothing.code, nothing.stdout.as_str()), (Some(0), "0 rows stand behind 0 active places\n"));
     world.mirror();
     let apart = [rows.clone(), vec![twin.clone()]].concat();
     world.upstream.set_rows(apart.clone());

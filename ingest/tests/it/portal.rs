@@ -8,20 +8,30 @@ use serde_json::{Value, json};
 
 const FOR_EVER: usize = 1_000_000;
 
-/// Runs against an upstream that only answers this; the places of the month before stay untouched, byte for byte.
-fn refused(answer: Answer, outcome: Outcome, code: &str) -> RunReport {
+/// A table with the month before in it.
+struct Before(World, Vec<String>);
+
+fn before() -> Before {
     let world = World::new(generate(1, 30));
     world.mirror();
     let versions = world.row_versions();
-    world.upstream.set_rows(generate(2, 30));
-    world.upstream.fault(Fault { page: None, times: FOR_EVER, answer });
-    let report = world.run_here(IMPATIENT);
-    let error = report.error.clone().unwrap_or_else(|| panic!("{report:?}"));
-    assert_eq!((report.outcome, error.code.as_str()), (outcome, code), "{error:?}");
-    assert_eq!(world.row_versions(), versions);
-    assert_eq!(world.ledger(), ["succeeded", outcome.as_str()]);
-    assert!(world.lock_is_free());
-    report
+    Before(world, versions)
+}
+
+impl Before {
+    /// Runs against an upstream that only answers this; the places stay untouched, byte for byte.
+    fn refused(&self, answer: Answer, outcome: Outcome, code: &str) -> RunReport {
+        let Before(world, versions) = self;
+        let world = world.with_upstream(generate(2, 30));
+        world.upstream.fault(Fault { page: None, times: FOR_EVER, answer });
+        let report = world.run_here(IMPATIENT);
+        let error = report.error.clone().unwrap_or_else(|| panic!("{report:?}"));
+        assert_eq!((report.outcome, error.code.as_str()), (outcome, code), "{error:?}");
+        assert_eq!(world.row_versions(), *versions);
+        assert_eq!(world.ledger().last().map(String::as_str), Some(outcome.as_str()));
+        assert!(world.lock_is_free());
+        report
+    }
 }
 
 /// Runs against an upstream that answers this a few times, then well.
@@ -41,32 +51,35 @@ const TIMEOUT: (&str, &str) = ("05", "SERVICETIMEOUT_ERROR");
 
 #[test]
 fn form_a_xml_with_status_200_401_and_403() {
+    let before = before();
     for status in [200, 401, 403] {
         let Answer::Whole { content_type, body, .. } =
             Answer::error(ErrorForm::Xml, "30", "SERVICE_KEY_IS_NOT_REGISTERED_ERROR")
         else {
             unreachable!()
         };
-        refused(Answer::Whole { status, content_type, body }, Outcome::Misconfigured, "service_key_refused");
+        before.refused(Answer::Whole { status, content_type, body }, Outcome::Misconfigured, "service_key_refused");
     }
     passes(2, 2, Answer::error(ErrorForm::Xml, TIMEOUT.0, TIMEOUT.1));
 }
 
 #[test]
 fn form_b_the_tree_as_json_with_the_name_in_err_msg() {
-    refused(
+    let before = before();
+    before.refused(
         Answer::error(ErrorForm::Json, "12", "NO_OPENAPI_SERVICE_ERROR"),
         Outcome::UpstreamFailed,
         "upstream_refused",
     );
     let korean = json!({"cmmMsgHeader": {"errMsg": "DEADLINE_HAS_EXPIRED_ERROR", "returnAuthMsg": "활용기간 만료"}});
-    refused(Answer::json(&korean), Outcome::Misconfigured, "service_key_refused");
+    before.refused(Answer::json(&korean), Outcome::Misconfigured, "service_key_refused");
     passes(1, 3, Answer::error(ErrorForm::Json, TIMEOUT.0, TIMEOUT.1));
 }
 
 #[test]
 fn form_c_flat_json() {
-    refused(
+    let before = before();
+    before.refused(
         Answer::error(ErrorForm::Flat, "10", "INVALID_REQUEST_PARAMETER_ERROR"),
         Outcome::UpstreamFailed,
         "upstream_refused",
@@ -76,36 +89,43 @@ fn form_c_flat_json() {
 
 #[test]
 fn form_d_plain_text() {
-    refused(Answer::plain(401, "Unauthorized"), Outcome::Misconfigured, "service_key_refused");
-    refused(Answer::plain(404, "API not found"), Outcome::UpstreamFailed, "upstream_refused");
+    let before = before();
+    before.refused(Answer::plain(401, "Unauthorized"), Outcome::Misconfigured, "service_key_refused");
+    before.refused(Answer::plain(404, "API not found"), Outcome::UpstreamFailed, "upstream_refused");
     passes(1, 2, Answer::plain(500, "Unexpected error(s)"));
 }
 
 #[test]
 fn form_e_html() {
-    refused(Answer::html(400, "<html>Request Blocked</html>"), Outcome::UpstreamFailed, "upstream_refused");
+    let before = before();
+    before.refused(Answer::html(400, "<html>Request Blocked</html>"), Outcome::UpstreamFailed, "upstream_refused");
     // A firewall knows nothing of keys: nobody is sent to renew one.
-    refused(Answer::html(403, "<html>Access Denied</html>"), Outcome::UpstreamFailed, "upstream_refused");
-    refused(Answer::html(502, "<html>502 Bad Gateway</html>"), Outcome::UpstreamFailed, "upstream_unavailable");
+    before.refused(Answer::html(403, "<html>Access Denied</html>"), Outcome::UpstreamFailed, "upstream_refused");
+    before.refused(Answer::html(502, "<html>502 Bad Gateway</html>"), Outcome::UpstreamFailed, "upstream_unavailable");
     passes(2, 2, Answer::html(504, "<html>504 Gateway Time-out</html>"));
 }
 
 #[test]
 fn form_f_an_empty_body() {
-    refused(Answer::plain(200, ""), Outcome::UpstreamFailed, "upstream_unavailable");
+    let before = before();
+    before.refused(Answer::plain(200, ""), Outcome::UpstreamFailed, "upstream_unavailable");
     passes(1, 2, Answer::plain(200, ""));
 }
 
 #[test]
 fn the_quota_is_used_up_in_any_status() {
+    let before = before();
     for status in [200, 429] {
-        let report =
-            refused(Answer::plain(status, "API token quota exceeded"), Outcome::UpstreamFailed, "upstream_quota");
+        let report = before.refused(
+            Answer::plain(status, "API token quota exceeded"),
+            Outcome::UpstreamFailed,
+            "upstream_quota",
+        );
         assert_eq!(report.fetched, 0);
     }
     let code =
         Answer::error(ErrorForm::Envelope(Envelope::New), "22", "LIMITED_NUMBER_OF_SERVICE_REQUESTS_EXCEEDS_ERROR");
-    refused(code, Outcome::UpstreamFailed, "upstream_quota");
+    before.refused(code, Outcome::UpstreamFailed, "upstream_quota");
 }
 
 #[test]
@@ -130,15 +150,17 @@ fn a_single_504_on_a_late_page() {
 
 #[test]
 fn moved_to_https() {
+    let before = before();
     let location = "https://api.data.go.kr/openapi/tn_pubr_public_lbrry_api?serviceKey=SECRET".to_owned();
-    let report = refused(Answer::Moved { status: 301, location }, Outcome::UpstreamFailed, "upstream_refused");
+    let report = before.refused(Answer::Moved { status: 301, location }, Outcome::UpstreamFailed, "upstream_refused");
     let message = report.error.unwrap().message;
     assert!(message.contains("https://api.data.go.kr") && !message.contains("SECRET"), "{message}");
 }
 
 #[test]
 fn json_that_is_cut_in_half() {
-    refused(
+    let before = before();
+    before.refused(
         Answer::plain(200, "{\"header\":{\"resultCode\":\"00\"},\"body\":{\"items\":[{"),
         Outcome::UpstreamFailed,
         "upstream_unavailable",
@@ -161,13 +183,14 @@ fn json_with_a_comma_after_the_last_member_of_every_row() {
 
 #[test]
 fn items_without_rows_are_an_empty_snapshot() {
+    let before = before();
     for items in [json!(""), json!({}), json!([]), Value::Null, json!({"item": ""})] {
         for envelope in [Envelope::Old, Envelope::New] {
-            refused(Answer::items(envelope, &items, 0), Outcome::SnapshotRefused, "empty_snapshot");
+            before.refused(Answer::items(envelope, &items, 0), Outcome::SnapshotRefused, "empty_snapshot");
         }
     }
     // The total says otherwise: still nothing that could be right.
-    refused(Answer::items(Envelope::New, &json!(""), 3555), Outcome::SnapshotRefused, "empty_snapshot");
+    before.refused(Answer::items(Envelope::New, &json!(""), 3555), Outcome::SnapshotRefused, "empty_snapshot");
 }
 
 #[test]
@@ -183,8 +206,9 @@ fn items_that_are_one_object() {
 
 #[test]
 fn no_data_before_the_total_is_a_failed_run() {
+    let before = before();
     let none = Answer::error(ErrorForm::Envelope(Envelope::Old), "03", "NODATA_ERROR");
-    refused(none, Outcome::SnapshotRefused, "empty_snapshot");
+    before.refused(none, Outcome::SnapshotRefused, "empty_snapshot");
 }
 
 /// Every bad value that was seen, or that breaks programs of this kind: the row is set aside with column and reason, or the value is
