@@ -29,17 +29,40 @@ pub struct JobCommand {
     pub min_interval: Option<Interval>,
     /// `--ingest.lock-key`: the advisory lock to take instead of the source's own, shared with an older job during a cut-over.
     pub lock_key: Option<i64>,
+    /// `--ingest.dry-run`: plan, show the plan, write nothing but the ledger's row.
+    pub dry_run: Option<DryRun>,
+    /// `--ingest.confirm-deactivations`: at most so many deactivations, instead of the cap. A ceiling for this run, not a licence for
+    /// any particular place.
+    pub confirm_deactivations: Option<u64>,
 }
 
 impl JobCommand {
     /// The monthly command of a source.
     pub const fn monthly(source: SourceName) -> Self {
-        JobCommand { source, deactivate_stale: true, retry_of: None, trigger: None, min_interval: None, lock_key: None }
+        JobCommand {
+            source,
+            deactivate_stale: true,
+            retry_of: None,
+            trigger: None,
+            min_interval: None,
+            lock_key: None,
+            dry_run: None,
+            confirm_deactivations: None,
+        }
     }
 
     /// The command line, one flag an element, in a fixed order. `exit-after` is always true: there is nothing to stay for.
     pub fn argv(&self) -> Vec<String> {
-        let JobCommand { source, deactivate_stale, retry_of, trigger, min_interval, lock_key } = self;
+        let JobCommand {
+            source,
+            deactivate_stale,
+            retry_of,
+            trigger,
+            min_interval,
+            lock_key,
+            dry_run,
+            confirm_deactivations,
+        } = self;
         let flag = |name: &str, value: &dyn fmt::Display| format!("{FLAG_PREFIX}{name}={value}");
         let mut argv =
             vec![flag("source", source), flag("deactivate-stale", deactivate_stale), flag("exit-after", &true)];
@@ -47,7 +70,34 @@ impl JobCommand {
         argv.extend(trigger.map(|trigger| flag("trigger", &trigger)));
         argv.extend(min_interval.map(|interval| flag("min-interval", &interval)));
         argv.extend(lock_key.map(|key| flag("lock-key", &key)));
+        argv.extend(dry_run.map(|form| flag("dry-run", &form)));
+        argv.extend(confirm_deactivations.map(|ceiling| flag("confirm-deactivations", &ceiling)));
         argv
+    }
+}
+
+/// How a plan that is not carried out is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DryRun {
+    /// For people; `--ingest.dry-run=true`.
+    Text,
+    /// For programs: one JSON object; `--ingest.dry-run=json`.
+    Json,
+}
+
+impl DryRun {
+    /// The flag's value.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            DryRun::Text => "true",
+            DryRun::Json => "json",
+        }
+    }
+}
+
+impl fmt::Display for DryRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
@@ -121,6 +171,8 @@ mod tests {
             trigger: Some(Trigger::Backfill),
             min_interval: Some(Interval::days(20)),
             lock_key: Some(-7),
+            dry_run: Some(DryRun::Json),
+            confirm_deactivations: Some(240),
         };
         assert_eq!(
             command.argv(),
@@ -132,6 +184,8 @@ mod tests {
                 "--ingest.trigger=backfill",
                 "--ingest.min-interval=20d",
                 "--ingest.lock-key=-7",
+                "--ingest.dry-run=json",
+                "--ingest.confirm-deactivations=240",
             ]
         );
     }

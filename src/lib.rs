@@ -12,7 +12,7 @@ mod outcome;
 mod report;
 mod source;
 
-pub use command::{FLAG_PREFIX, JobCommand, Trigger, UnknownTrigger};
+pub use command::{DryRun, FLAG_PREFIX, JobCommand, Trigger, UnknownTrigger};
 pub use interval::{Interval, NoInterval};
 pub use outcome::{NEEDS_A_PERSON, Outcome, outcomes_of};
 pub use report::{

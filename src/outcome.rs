@@ -31,6 +31,8 @@ pub enum Outcome {
     Misconfigured,
     /// SIGTERM or SIGINT: cancelled, rolled back, unlocked.
     Interrupted,
+    /// The plan was made and shown, and not carried out.
+    DryRun,
 }
 
 /// The exit code of `ingest status` when something needs a person. No run ends with it.
@@ -50,12 +52,13 @@ impl Outcome {
         Outcome::Busy,
         Outcome::Misconfigured,
         Outcome::Interrupted,
+        Outcome::DryRun,
     ];
 
     /// The process exit code of this outcome.
     pub const fn exit_code(self) -> u8 {
         match self {
-            Outcome::Succeeded | Outcome::Skipped => 0,
+            Outcome::Succeeded | Outcome::Skipped | Outcome::DryRun => 0,
             Outcome::Usage => 64,
             Outcome::Withheld => 65,
             Outcome::UpstreamFailed | Outcome::SnapshotRefused => 69,
@@ -81,6 +84,7 @@ impl Outcome {
             Outcome::Busy => "busy",
             Outcome::Misconfigured => "misconfigured",
             Outcome::Interrupted => "interrupted",
+            Outcome::DryRun => "dry_run",
         }
     }
 
@@ -98,6 +102,7 @@ impl Outcome {
             Outcome::Busy => "the lock is held by no live run of ours, or by the same run as before",
             Outcome::Misconfigured => "the environment needs a person",
             Outcome::Interrupted => "interrupted; rolled back and unlocked",
+            Outcome::DryRun => "the plan was shown, and not carried out",
         }
     }
 }
@@ -125,7 +130,7 @@ mod tests {
             assert!(outcomes_of(outcome.exit_code().into()).contains(&outcome));
             assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.as_str());
         }
-        assert_eq!(outcomes_of(0), [Outcome::Succeeded, Outcome::Skipped]);
+        assert_eq!(outcomes_of(0), [Outcome::Succeeded, Outcome::Skipped, Outcome::DryRun]);
         assert_eq!(outcomes_of(69), [Outcome::UpstreamFailed, Outcome::SnapshotRefused]);
         assert_eq!(outcomes_of(137), []);
         assert_eq!(outcomes_of(NEEDS_A_PERSON.into()), []);

@@ -80,7 +80,7 @@ pub struct RunReport {
     pub trigger: Trigger,
     /// How it ended.
     pub outcome: Outcome,
-    /// Rows in the snapshot.
+    /// Rows in the snapshot. Identical rows of one that is not proven complete count once: they may be one row that was read twice.
     pub fetched: u64,
     /// Places that were not there before.
     pub inserted: u64,
@@ -100,6 +100,15 @@ pub struct RunReport {
     pub active: u64,
     /// Places after the run that are stored as a duplicate of another.
     pub duplicates: u64,
+    /// Places whose row vanished and whose id moved to another row of the same library.
+    #[serde(default)]
+    pub carried_over: u64,
+    /// Places that turned out to be the same library as another, and are now a part of it.
+    #[serde(default)]
+    pub merged: u64,
+    /// Values that were stored in another form than they were published in, or that are odd and were stored all the same.
+    #[serde(default)]
+    pub noted: u64,
     /// The snapshot was proven complete.
     pub complete: bool,
     /// SHA-256 of the snapshot's rows, in hex; absent when no snapshot was obtained.
@@ -174,6 +183,8 @@ pub struct Withheld {
 pub enum WithheldReason {
     /// The snapshot could not be proven complete.
     UnprovenSnapshot,
+    /// A row has no name or no institution code that can be read: nobody knows which place it is, and so which ones are gone.
+    UnnamedRow,
     /// More places would vanish than the cap allows.
     OverCap,
 }
@@ -293,6 +304,9 @@ mod tests {
             upserted: 12,
             active: 3466,
             duplicates: 89,
+            carried_over: 2,
+            merged: 1,
+            noted: 4,
             complete: true,
             snapshot_sha256: Some("ab".repeat(32)),
             started_at: "2026-11-29T03:00:00Z".to_owned(),

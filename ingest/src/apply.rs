@@ -54,9 +54,11 @@ pub async fn apply(locked: &mut Locked, job: Job<'_>, plan: &Plan, counts: &mut 
     ledger::hold_fence(&transaction, job.source, job.fence).await?;
     if !plan.writes.is_empty() {
         copy(&transaction, &plan.writes).await?;
+        swap(&transaction, &job, plan).await?;
         write(&transaction, &job, plan).await?;
     }
-    deactivate(&transaction, &job, plan).await?;
+    settle(&transaction, &job, plan).await?;
+    note(&transaction, job.fence, plan).await?;
     reject(&transaction, job.fence, plan).await?;
     count(&transaction, job.source, plan, counts).await?;
     ledger::succeed(&transaction, job.fence, job.outcome, counts, plan.withheld.as_ref()).await?;
@@ -69,13 +71,16 @@ pub async fn apply(locked: &mut Locked, job: Job<'_>, plan: &Plan, counts: &mut 
 }
 
 const STAGING: &str = "CREATE TEMP TABLE pg_temp.incoming (
-    place_id bigint, was_deleted boolean NOT NULL, key text NOT NULL, name text NOT NULL, category text, address text, province text,
-    district text, latitude double precision, longitude double precision, attributes text NOT NULL, digest bytea NOT NULL
+    place_id bigint, was_deleted boolean NOT NULL, key text NOT NULL, key_before text, face text, name text NOT NULL, category text,
+    address text, province text, district text, latitude double precision, longitude double precision, attributes text NOT NULL,
+    digest bytea NOT NULL
 ) ON COMMIT DROP";
 
-const STAGING_TYPES: [Type; 12] = [
+const STAGING_TYPES: [Type; 14] = [
     Type::INT8,
     Type::BOOL,
+    Type::TEXT,
+    Type::TEXT,
     Type::TEXT,
     Type::TEXT,
     Type::TEXT,
@@ -94,7 +99,7 @@ async fn copy(transaction: &Transaction<'_>, writes: &[Write]) -> Result<(), Err
     transaction.batch_execute(STAGING).await.doing("creating the staging table")?;
     let sink = transaction.copy_in("COPY pg_temp.incoming FROM STDIN BINARY").await.doing(doing)?;
     let mut writer = pin!(BinaryCopyInWriter::new(sink, &STAGING_TYPES));
-    for Write { key, record, change } in writes {
+    for Write { key, key_before, face, record, change } in writes {
         let (place_id, was_deleted) = match change {
             Change::Insert => (None, false),
             Change::Update(id) => (Some(id), false),
@@ -103,10 +108,12 @@ async fn copy(transaction: &Transaction<'_>, writes: &[Write]) -> Result<(), Err
         let latitude = record.position.map(|position| position.latitude);
         let longitude = record.position.map(|position| position.longitude);
         let digest = record.digest.as_slice();
-        let row: [&(dyn ToSql + Sync); 12] = [
+        let row: [&(dyn ToSql + Sync); 14] = [
             &place_id,
             &was_deleted,
             key,
+            key_before,
+            face,
             &record.handle.name,
             &record.category,
             &record.handle.address,
@@ -123,40 +130,82 @@ async fn copy(transaction: &Transaction<'_>, writes: &[Write]) -> Result<(), Err
     expect("rows copied", writes.len(), copied)
 }
 
-/// Inserts and updates from the staging table, in the order of keys. A plain INSERT: were somebody else writing, 23505 would say so.
+/// Merges the staging table into the places, faces before those that point to them. A key that another place took over is already on
+/// its way; see [`swap`].
 async fn write(transaction: &Transaction<'_>, job: &Job<'_>, plan: &Plan) -> Result<(), Error> {
-    let insert = "INSERT INTO places (source, key, name, category, address, province, district, latitude, longitude, attributes, digest)
-        SELECT $1, key, name, category, address, province, district, latitude, longitude, attributes::jsonb, digest
-        FROM pg_temp.incoming WHERE place_id IS NULL ORDER BY key";
-    let inserted = transaction.execute(insert, &[&job.source.as_str()]).await.doing("inserting places")?;
+    let (mut updated, mut inserted) = (0, 0);
+    for (face, of_face) in [("NULL::bigint", "i.face IS NULL"), ("f.id", "f.source = $1 AND f.key = i.face")] {
+        let faces = if face == "f.id" { ", places f" } else { "" };
+        let update = format!(
+            "UPDATE places SET key = i.key, name = i.name, category = i.category, address = i.address, province = i.province,
+                district = i.district, latitude = i.latitude, longitude = i.longitude, attributes = i.attributes::jsonb,
+                digest = i.digest, duplicate_of = {face}, changed_at = now(), deleted_at = NULL
+            FROM pg_temp.incoming i{faces}
+            WHERE places.id = i.place_id AND places.source = $1 AND places.key = coalesce(i.key_before, i.key)
+                AND (places.deleted_at IS NOT NULL) = i.was_deleted AND {of_face}"
+        );
+        updated += transaction.execute(&update, &[&job.source.as_str()]).await.doing("updating places")?;
+        let insert = format!(
+            "INSERT INTO places (source, key, name, category, address, province, district, latitude, longitude, attributes, digest, duplicate_of)
+            SELECT $1, i.key, i.name, i.category, i.address, i.province, i.district, i.latitude, i.longitude, i.attributes::jsonb, i.digest, {face}
+            FROM pg_temp.incoming i{faces} WHERE i.place_id IS NULL AND {of_face} ORDER BY i.key"
+        );
+        inserted += transaction.execute(&insert, &[&job.source.as_str()]).await.doing("inserting places")?;
+    }
     expect("places inserted", plan.inserts(), inserted)?;
+    expect("places updated or reactivated", plan.updates() + plan.reactivations(), updated)
+}
 
-    let update = "UPDATE places SET name = i.name, category = i.category, address = i.address, province = i.province,
-            district = i.district, latitude = i.latitude, longitude = i.longitude, attributes = i.attributes::jsonb,
-            digest = i.digest, changed_at = now(), deleted_at = NULL
-        FROM pg_temp.incoming i
-        WHERE places.id = i.place_id AND places.source = $1 AND places.key = i.key AND (places.deleted_at IS NOT NULL) = i.was_deleted";
-    let updated = transaction.execute(update, &[&job.source.as_str()]).await.doing("updating places")?;
-    expect("places updated or reactivated", plan.updates() + plan.reactivations(), updated)?;
+/// Gives the row that a place takes over the place's old key and content, as a member that is gone. Until the place itself is written,
+/// both have the same key.
+async fn swap(transaction: &Transaction<'_>, job: &Job<'_>, plan: &Plan) -> Result<(), Error> {
+    if plan.swaps.is_empty() {
+        return Ok(());
+    }
+    transaction.batch_execute("SET CONSTRAINTS places_source_key_key DEFERRED").await.doing("deferring the keys")?;
+    let sql = "UPDATE places SET key = p.key, name = p.name, category = p.category, address = p.address, province = p.province,
+            district = p.district, latitude = p.latitude, longitude = p.longitude, attributes = p.attributes, digest = p.digest,
+            duplicate_of = p.id, changed_at = now(), deleted_at = coalesce(places.deleted_at, p.deleted_at, now())
+        FROM unnest($2::int8[], $3::int8[]) AS swaps (place, displaced) JOIN places p ON p.id = place
+        WHERE places.id = displaced AND places.source = $1 AND p.source = $1";
+    let (places, displaced): (Vec<i64>, Vec<i64>) = plan.swaps.iter().copied().unzip();
+    let swapped = transaction.execute(sql, &[&job.source.as_str(), &places, &displaced]).await;
+    expect("rows exchanged", plan.swaps.len(), swapped.doing("exchanging rows")?)
+}
 
-    let record = "INSERT INTO ingest_changes (run, place, change)
-        SELECT $1, place_id, CASE WHEN was_deleted THEN 'reactivated' ELSE 'updated' END
-        FROM pg_temp.incoming WHERE place_id IS NOT NULL ORDER BY place_id";
-    transaction.execute(record, &[&job.fence.run()]).await.doing("recording the changes")?;
+/// What changes without a row of the snapshot: soft deletes, and what points elsewhere. Rows and ids stay.
+async fn settle(transaction: &Transaction<'_>, job: &Job<'_>, plan: &Plan) -> Result<(), Error> {
+    let source = job.source.as_str();
+    let gone: Vec<i64> = plan.deactivate.iter().chain(&plan.delist).copied().collect();
+    if !gone.is_empty() {
+        let sql = "UPDATE places SET deleted_at = now() WHERE source = $1 AND id = ANY($2) AND deleted_at IS NULL";
+        let retired = transaction.execute(sql, &[&source, &gone]).await.doing("deactivating places")?;
+        expect("places deactivated", gone.len(), retired)?;
+    }
+    if !plan.forwards.is_empty() {
+        let sql = "UPDATE places SET duplicate_of = place FROM unnest($2::int8[], $3::int8[]) AS forwards (id, place)
+            WHERE places.id = forwards.id AND source = $1";
+        let (ids, places): (Vec<i64>, Vec<i64>) = plan.forwards.iter().copied().unzip();
+        let forwarded = transaction.execute(sql, &[&source, &ids, &places]).await.doing("forwarding places")?;
+        expect("rows forwarded", plan.forwards.len(), forwarded)?;
+    }
     Ok(())
 }
 
-/// Soft-deletes; the row and its id stay.
-async fn deactivate(transaction: &Transaction<'_>, job: &Job<'_>, plan: &Plan) -> Result<(), Error> {
-    if plan.deactivate.is_empty() {
+/// Says in the ledger what was done to each place that was there before.
+async fn note(transaction: &Transaction<'_>, fence: Fence, plan: &Plan) -> Result<(), Error> {
+    if plan.changes.is_empty() {
         return Ok(());
     }
-    let sql = "WITH retired AS (
-            UPDATE places SET deleted_at = now() WHERE source = $1 AND id = ANY($2) AND deleted_at IS NULL RETURNING id)
-        INSERT INTO ingest_changes (run, place, change) SELECT $3, id, 'deactivated' FROM retired";
-    let parameters: [&(dyn ToSql + Sync); 3] = [&job.source.as_str(), &plan.deactivate, &job.fence.run()];
-    let retired = transaction.execute(sql, &parameters).await.doing("deactivating places")?;
-    expect("places deactivated", plan.deactivate.len(), retired)
+    let sql = "INSERT INTO ingest_changes (run, place, change, key_before, merged_into)
+        SELECT $1, * FROM unnest($2::int8[], $3::text[], $4::text[], $5::int8[])";
+    let places: Vec<i64> = plan.changes.iter().map(|noted| noted.place).collect();
+    let words: Vec<&str> = plan.changes.iter().map(|noted| noted.what.as_str()).collect();
+    let keys: Vec<Option<&str>> = plan.changes.iter().map(|noted| noted.key_before.as_deref()).collect();
+    let into: Vec<Option<i64>> = plan.changes.iter().map(|noted| noted.into).collect();
+    let parameters: [&(dyn ToSql + Sync); 5] = [&fence.run(), &places, &words, &keys, &into];
+    let noted = transaction.execute(sql, &parameters).await.doing("recording the changes")?;
+    expect("changes recorded", plan.changes.len(), noted)
 }
 
 async fn reject(transaction: &Transaction<'_>, fence: Fence, plan: &Plan) -> Result<(), Error> {
@@ -178,12 +227,13 @@ async fn count(
     plan: &Plan,
     counts: &mut Counts,
 ) -> Result<(), Error> {
-    let sql = "SELECT count(*) FILTER (WHERE duplicate_of IS NULL AND deleted_at IS NULL), count(*) FILTER (WHERE duplicate_of IS NOT NULL)
+    let sql = "SELECT count(*) FILTER (WHERE duplicate_of IS NULL AND deleted_at IS NULL), count(*) FILTER (WHERE duplicate_of IS NOT NULL AND deleted_at IS NULL)
         FROM places WHERE source = $1";
     let row = transaction.query_one(sql, &[&source.as_str()]).await.doing("counting places")?;
     counts.active = row.get::<_, i64>(0) as u64;
     counts.duplicates = row.get::<_, i64>(1) as u64;
-    expect("active places", plan.active_after, counts.active)
+    expect("active places", plan.active_after, counts.active)?;
+    expect("duplicates", plan.duplicates_after, counts.duplicates)
 }
 
 fn expect(what: &'static str, planned: usize, found: u64) -> Result<(), Error> {

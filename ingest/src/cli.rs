@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use geuneul::{Interval, JobCommand, NEEDS_A_PERSON, Outcome, RunId, SourceName, Trigger};
+use geuneul::{DryRun, Interval, JobCommand, NEEDS_A_PERSON, Outcome, RunId, SourceName, Trigger};
 
 use crate::lock::LockKey;
 use crate::status::Question;
@@ -17,6 +17,8 @@ pub enum Invocation {
     Migrate,
     /// How things stand.
     Status(Question),
+    /// Which rows are one library, and why.
+    ExplainMerges,
 }
 
 /// Mirrors a public data set into PostgreSQL: fetches it, proves that it is complete, writes what changed, soft-deletes what is gone.
@@ -24,7 +26,7 @@ pub enum Invocation {
 #[command(name = "ingest", version, max_term_width = 100)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, disable_help_subcommand = true)]
 #[command(
-    override_usage = "ingest --ingest.source=<SOURCE> [OPTIONS]\n       ingest migrate\n       ingest status [--json]"
+    override_usage = "ingest --ingest.source=<SOURCE> [OPTIONS]\n       ingest migrate\n       ingest status [--json]\n       ingest explain-merges"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -59,6 +61,27 @@ struct Cli {
     /// Take this advisory lock instead of the source's own: for a cut-over, the key of the job that is replaced
     #[arg(long = "ingest.lock-key", value_name = "I64", require_equals = true, allow_negative_numbers = true)]
     lock_key: Option<i64>,
+    /// Show the plan with samples, as text or as JSON, and write nothing but the ledger's row
+    #[arg(long = "ingest.dry-run", value_name = "true|json|false", require_equals = true, default_value = "false")]
+    #[arg(value_parser = dry_run)]
+    dry_run: DryRunFlag,
+
+    /// Believe at most this many deactivations, instead of 5 % (and at least 10): a ceiling for this run
+    #[arg(long = "ingest.confirm-deactivations", value_name = "N", require_equals = true)]
+    confirm_deactivations: Option<u64>,
+}
+
+/// A type of its own, so that clap does not take it for a flag that may be absent.
+#[derive(Debug, Clone, Copy)]
+struct DryRunFlag(Option<DryRun>);
+
+fn dry_run(word: &str) -> Result<DryRunFlag, String> {
+    match word {
+        "true" => Ok(DryRunFlag(Some(DryRun::Text))),
+        "json" => Ok(DryRunFlag(Some(DryRun::Json))),
+        "false" => Ok(DryRunFlag(None)),
+        _ => Err("say true, json or false".to_owned()),
+    }
 }
 
 #[derive(Subcommand)]
@@ -79,6 +102,8 @@ enum Verb {
         #[arg(long = "ingest.max-age", value_name = "DURATION", require_equals = true, default_value = "35d")]
         max_age: Interval,
     },
+    /// List which published rows are one library, and by which rule
+    ExplainMerges,
 }
 
 fn exit_after(word: &str) -> Result<bool, String> {
@@ -93,13 +118,33 @@ fn exit_after(word: &str) -> Result<bool, String> {
 pub fn parse(argv: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Invocation, clap::Error> {
     let matches = Cli::command().after_help(after_help()).try_get_matches_from(argv)?;
     let cli = Cli::from_arg_matches(&matches)?;
-    let Cli { verb, source, deactivate_stale, exit_after: _, retry_of, trigger, min_interval, lock_key } = cli;
+    let Cli {
+        verb,
+        source,
+        deactivate_stale,
+        exit_after: _,
+        retry_of,
+        trigger,
+        min_interval,
+        lock_key,
+        dry_run,
+        confirm_deactivations,
+    } = cli;
+    let DryRunFlag(dry_run) = dry_run;
     Ok(match (verb, source) {
         (Some(Verb::Migrate), _) => Invocation::Migrate,
         (Some(Verb::Status { json, source, max_age }), _) => Invocation::Status(Question { json, source, max_age }),
-        (None, Some(source)) => {
-            Invocation::Run(JobCommand { source, deactivate_stale, retry_of, trigger, min_interval, lock_key })
-        }
+        (Some(Verb::ExplainMerges), _) => Invocation::ExplainMerges,
+        (None, Some(source)) => Invocation::Run(JobCommand {
+            source,
+            deactivate_stale,
+            retry_of,
+            trigger,
+            min_interval,
+            lock_key,
+            dry_run,
+            confirm_deactivations,
+        }),
         (None, None) => unreachable!("clap demands a source when there is no verb"),
     })
 }
@@ -150,14 +195,18 @@ mod tests {
         let trigger = proptest::option::of(proptest::sample::select(Trigger::ALL));
         let interval = proptest::option::of((1..=366u64, proptest::sample::select(vec!['s', 'm', 'h', 'd'])));
         let key = proptest::option::of(any::<i64>());
-        (source, any::<bool>(), run, trigger, interval, key).prop_map(
-            |(source, deactivate_stale, run, trigger, interval, lock_key)| JobCommand {
+        let dry_run = proptest::sample::select(&[None, Some(DryRun::Text), Some(DryRun::Json)][..]);
+        let ceiling = proptest::option::of(any::<u64>());
+        (source, any::<bool>(), run, trigger, interval, key, dry_run, ceiling).prop_map(
+            |(source, deactivate_stale, run, trigger, interval, lock_key, dry_run, confirm_deactivations)| JobCommand {
                 source,
                 deactivate_stale,
                 retry_of: run.map(|run| run.parse().unwrap()),
                 trigger,
                 min_interval: interval.map(|(number, unit)| format!("{number}{unit}").parse().unwrap()),
                 lock_key,
+                dry_run,
+                confirm_deactivations,
             },
         )
     }
@@ -198,6 +247,10 @@ mod tests {
             &["status", "--ingest.source=other"],
             &["status", "--ingest.max-age=soon"],
             &["--ingest.source=library", "status"],
+            &["--ingest.source=library", "--ingest.dry-run"],
+            &["--ingest.source=library", "--ingest.dry-run=yes"],
+            &["--ingest.source=library", "--ingest.confirm-deactivations=-1"],
+            &["--ingest.source=library", "--ingest.confirm-deactivations=all"],
             &["--ingest.source=library", "--ingest.unknown=1"],
             &["--ingest.source=library", "extra"],
             &["--ingest.source=library", "migrate"],

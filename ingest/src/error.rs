@@ -8,8 +8,9 @@ use tokio_postgres::types::{WasNull, WrongType};
 
 use crate::config::ConfigError;
 use crate::migrate::SchemaError;
+use crate::plan::KeyChurn;
 use crate::session::SessionError;
-use crate::upstream::UpstreamError;
+use crate::upstream::{Flaw, UpstreamError};
 
 /// Why a run ended early.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +56,12 @@ pub enum Error {
         /// The most frequent complaint.
         first: String,
     },
+    /// The keys themselves have probably changed.
+    #[error(
+        "{} places would be new and {} gone, of {} that are active: what libraries are recognised by has probably changed; refused, nothing was written",
+        .0.born, .0.gone, .0.active
+    )]
+    KeyChurn(KeyChurn),
     /// What was written is not what was planned.
     #[error("{what}: planned {planned}, the database says {found}; rolled back")]
     Mismatch {
@@ -102,7 +109,7 @@ impl Error {
             }
             Error::Upstream(UpstreamError::Key { .. }) => Outcome::Misconfigured,
             Error::Upstream(_) => Outcome::UpstreamFailed,
-            Error::EmptySnapshot { .. } | Error::TooManyRejects { .. } => Outcome::SnapshotRefused,
+            Error::EmptySnapshot { .. } | Error::TooManyRejects { .. } | Error::KeyChurn(_) => Outcome::SnapshotRefused,
             Error::Http(_) | Error::Mismatch { .. } | Error::Start(_) | Error::Panic(_) => Outcome::Internal,
             Error::Fenced | Error::NotCommitted | Error::CommitUnknown(_) | Error::Deadline(_) => Outcome::DatabaseLost,
             Error::Interrupted | Error::InterruptedCommit => Outcome::Interrupted,
@@ -122,11 +129,13 @@ impl Error {
             Error::Upstream(UpstreamError::Quota { .. }) => "upstream_quota",
             Error::Upstream(UpstreamError::Fatal { .. }) => "upstream_refused",
             Error::Upstream(UpstreamError::Exhausted { .. }) => "upstream_unavailable",
-            Error::Upstream(UpstreamError::Short { .. }) => "upstream_short",
+            Error::Upstream(UpstreamError::Flawed { flaw: Flaw::Short { .. }, .. }) => "upstream_short",
+            Error::Upstream(UpstreamError::Flawed { .. }) => "upstream_inconsistent",
             Error::Upstream(UpstreamError::Endless { .. }) => "upstream_endless",
             Error::Http(_) => "http_client",
             Error::EmptySnapshot { .. } => "empty_snapshot",
             Error::TooManyRejects { .. } => "too_many_rejects",
+            Error::KeyChurn(_) => "key_churn",
             Error::Mismatch { .. } => "plan_mismatch",
             Error::Fenced => "fenced",
             Error::NotCommitted => "not_committed",
@@ -155,12 +164,15 @@ impl Error {
                 "run again after midnight in Korea, when the quota is renewed"
             }
             Error::Upstream(UpstreamError::Fatal { .. }) => {
-                "look the code up in the portal's error table; code 10 is also what a key gets that was encoded in a wrong way"
+                "look the code up in the portal's error table; code 10 is also what a key gets that was encoded in a wrong way, and a page of HTML is a firewall's, which blocks this address or this client"
             }
             Error::Upstream(_) => "run again later; nothing was written",
             Error::EmptySnapshot { .. } => "look at the data set on data.go.kr; if it is back, run again",
             Error::TooManyRejects { .. } => {
                 "the upstream has probably changed a format; the rules are in source/library.rs"
+            }
+            Error::KeyChurn(_) => {
+                "look with --ingest.dry-run=true; if it is right, run once with --ingest.confirm-deactivations=N, N being at least what goes"
             }
             Error::Fenced | Error::NotCommitted => "run again; nothing is half done",
             Error::CommitUnknown(_) | Error::InterruptedCommit => {

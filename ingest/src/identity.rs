@@ -1,91 +1,151 @@
 //! Which place a row is.
 //!
-//! The upstream has no id. A place's key is institution code + name; where an institution publishes a name more than once, the second
-//! and later ones in the order of their addresses get `#2`, `#3`.
+//! The upstream has no id. A row has a key ([`keys`]); a library is a *cluster* of rows, and **the place id belongs to the cluster**.
+//! One row of a cluster, its face, is stored under the place's id; the others are stored under ids of their own and point to it. The face
+//! stays while its row is listed. When the row vanishes, the id moves to a row that is the same library, wherever that is listed; only a
+//! place for which there is none is retired.
+//!
+//! A cluster is a star: every member is the same library as the *face*, by one rule that can be named. So A~B~C without A~C is one
+//! library around B, or A with B and C alone, as the order of the faces has it; never a chain of neighbours.
 //!
 //! Architecture invariant: pure; the result does not depend on the order of the rows.
 
-use crate::record::Handle;
+mod clusters;
+mod keys;
+mod likeness;
+mod outcome;
+mod succession;
 
-/// The key of each row, in the order given. All keys differ. `tiebreak` orders rows whose handles are equal; rows that are equal in that
-/// too are equal altogether, and either may be the second.
-pub fn keys<T: Ord>(rows: &[(&Handle, T)]) -> Vec<String> {
-    let mut order: Vec<usize> = (0..rows.len()).collect();
-    order.sort_by(|&a, &b| rows[a].cmp(&rows[b]));
-    let mut keys = vec![String::new(); rows.len()];
-    let mut ordinal = 0;
-    for (at, &index) in order.iter().enumerate() {
-        let same = |other: usize| {
-            let (a, b) = (rows[index].0, rows[other].0);
-            a.institution == b.institution && a.name == b.name
-        };
-        ordinal = if at > 0 && same(order[at - 1]) { ordinal + 1 } else { 1 };
-        keys[index] = key(rows[index].0, ordinal);
-    }
-    keys
+use std::collections::HashMap;
+
+pub use keys::{Keys, Unnamed, keys};
+pub use likeness::{Likeness, Rule};
+
+use crate::record::Digest;
+
+/// A row that the places table has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Held {
+    /// Its id.
+    pub id: i64,
+    /// Its key.
+    pub key: String,
+    /// What it is compared by.
+    pub likeness: Likeness,
+    /// The digest of what is stored of it.
+    pub digest: Digest,
+    /// Not soft-deleted.
+    pub active: bool,
+    /// The place whose member it is.
+    pub duplicate_of: Option<i64>,
 }
 
-/// A code has only letters and digits, so the first `/` ends it. A name that itself ends like an ordinal always gets one, so that no
-/// two places share a key.
-fn key(handle: &Handle, ordinal: usize) -> String {
-    let Handle { institution, name, address: _ } = handle;
-    let ambiguous = name.rsplit_once('#').is_some_and(|(_, end)| end.bytes().all(|byte| byte.is_ascii_digit()));
-    if ordinal == 1 && !ambiguous { format!("{institution}/{name}") } else { format!("{institution}/{name}#{ordinal}") }
+impl Held {
+    /// An active place: a face, and listed when last seen.
+    pub fn is_place(&self) -> bool {
+        self.active && self.duplicate_of.is_none()
+    }
+}
+
+/// A row that counts as present.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listed {
+    /// Its key.
+    pub key: String,
+    /// What it is compared by.
+    pub likeness: Likeness,
+    /// It was read in full. One that was set aside, or is only presumed to be there, neither moves nor lends its content to a place.
+    pub fresh: bool,
+}
+
+/// Where a listed row is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seat {
+    /// It is the face of a place: of this one, or of a new one.
+    Face(Option<i64>),
+    /// It is stored under this id, or a new one, and points to the face of the row at this index.
+    Member(Option<i64>, usize, Rule),
+    /// It was not read, and what is stored of it stays.
+    Untouched,
+}
+
+/// Who is who, and what becomes of stored rows that are not listed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resolution {
+    /// One a listed row, in their order.
+    pub seats: Vec<Seat>,
+    /// Places that nothing in the snapshot is: the only ones to be retired. By id, like all that follow.
+    pub retired: Vec<i64>,
+    /// Rows that are no longer listed, of members and of places that were merged.
+    pub delisted: Vec<i64>,
+    /// A place takes over the row of another id, which gets its old row in exchange, as a member that is no longer listed.
+    pub swapped: Vec<(i64, i64)>,
+    /// Rows without a seat that point to another place than before: what is left of a merged place, and what pointed to one.
+    pub forwarded: Vec<(i64, i64)>,
+    /// Places that are now part of another one.
+    pub merged: Vec<(i64, i64)>,
+}
+
+/// What all steps look at.
+struct Scene<'a> {
+    listed: &'a [Listed],
+    held: &'a [Held],
+    /// Stored row of a key, as an index.
+    by_key: HashMap<&'a str, usize>,
+    /// Stored row of an id, as an index.
+    by_id: HashMap<i64, usize>,
+    /// Listed rows of a normalised name.
+    by_name: HashMap<&'a str, Vec<usize>>,
+    /// The listed row of a stored one.
+    row_of: Vec<Option<usize>>,
+}
+
+impl<'a> Scene<'a> {
+    fn new(listed: &'a [Listed], held: &'a [Held]) -> Self {
+        let by_key: HashMap<&str, usize> = held.iter().enumerate().map(|(at, held)| (held.key.as_str(), at)).collect();
+        let by_id = held.iter().enumerate().map(|(at, held)| (held.id, at)).collect();
+        let mut by_name: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut row_of = vec![None; held.len()];
+        for (at, row) in listed.iter().enumerate() {
+            by_name.entry(row.likeness.name()).or_default().push(at);
+            if let Some(&stored) = by_key.get(row.key.as_str()) {
+                row_of[stored] = Some(at);
+            }
+        }
+        Scene { listed, held, by_key, by_id, by_name, row_of }
+    }
+
+    /// What is stored under a listed row's key.
+    fn stored(&self, row: usize) -> Option<&'a Held> {
+        self.by_key.get(self.listed[row].key.as_str()).map(|&at| &self.held[at])
+    }
+
+    fn held(&self, id: i64) -> Option<&'a Held> {
+        self.by_id.get(&id).map(|&at| &self.held[at])
+    }
+
+    fn is_listed(&self, held: &Held) -> bool {
+        self.by_id.get(&held.id).is_some_and(|&at| self.row_of[at].is_some())
+    }
+
+    /// Listed rows with the same normalised name.
+    fn namesakes(&self, likeness: &Likeness) -> &[usize] {
+        self.by_name.get(likeness.name()).map_or(&[], Vec::as_slice)
+    }
+
+    /// The order of rows that have no history: with coordinates first, then by institution code, which a key begins with.
+    fn rank(&self, row: usize) -> (bool, &'a str) {
+        (!self.listed[row].likeness.is_located(), self.listed[row].key.as_str())
+    }
+}
+
+/// Resolves. `listed` is everything that counts as present, `held` every row of the source that the table has.
+pub fn resolve(listed: &[Listed], held: &[Held]) -> Resolution {
+    let scene = Scene::new(listed, held);
+    let successions = succession::of(&scene);
+    let clusters = clusters::of(&scene, &successions);
+    outcome::of(&scene, &successions, &clusters)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use std::collections::HashSet;
-
-    fn handle(institution: &str, name: &str, address: &str) -> Handle {
-        let address = Some(address.to_owned()).filter(|address| !address.is_empty());
-        Handle { institution: institution.to_owned(), name: name.to_owned(), address }
-    }
-
-    #[test]
-    fn repeated_names_are_numbered_by_address() {
-        let rows = [
-            handle("1", "중앙도서관", "나길 2"),
-            handle("2", "중앙도서관", "가길 1"),
-            handle("1", "중앙도서관", "가길 1"),
-            handle("1", "중앙도서관", ""),
-        ];
-        let rows: Vec<_> = rows.iter().map(|row| (row, 0)).collect();
-        assert_eq!(keys(&rows), ["1/중앙도서관#3", "2/중앙도서관", "1/중앙도서관#2", "1/중앙도서관"]);
-    }
-
-    #[test]
-    fn a_name_that_looks_like_an_ordinal_is_no_other_place() {
-        let rows = [handle("1", "관", "b"), handle("1", "관", "a"), handle("1", "관#2", "c")];
-        let rows: Vec<_> = rows.iter().map(|row| (row, 0)).collect();
-        assert_eq!(keys(&rows), ["1/관#2", "1/관", "1/관#2#1"]);
-    }
-
-    proptest! {
-        #[test]
-        fn order_is_no_matter_and_keys_differ(
-            rows in proptest::collection::vec(("[12]", "[ab](#[12]?)?(#[12])?", "[xy]?", 0u8..3), 0..20),
-            seed in any::<u64>(),
-        ) {
-            let handles: Vec<(Handle, u8)> = rows.iter().map(|(i, n, a, t)| (handle(i, n, a), *t)).collect();
-            let of = |handles: &[(Handle, u8)]| {
-                let keys = keys(&handles.iter().map(|(h, t)| (h, *t)).collect::<Vec<_>>());
-                let mut pairs: Vec<_> = keys.iter().cloned().zip(handles.iter().cloned()).collect();
-                pairs.sort();
-                (keys, pairs)
-            };
-            let (keys, pairs) = of(&handles);
-            prop_assert_eq!(keys.iter().collect::<HashSet<_>>().len(), handles.len());
-            let mut shuffled = handles.clone();
-            shuffled.sort_by_key(|(h, t)| {
-                use std::hash::{DefaultHasher, Hash, Hasher};
-                let mut hasher = DefaultHasher::new();
-                (seed, h, t).hash(&mut hasher);
-                hasher.finish()
-            });
-            prop_assert_eq!(of(&shuffled).1, pairs);
-        }
-    }
-}
+mod tests;

@@ -28,6 +28,10 @@ pub struct Entry<'a> {
     pub deactivate_stale: bool,
     /// The lock that it asks for.
     pub lock_key: LockKey,
+    /// It writes nothing else, and takes the right to write from nobody.
+    pub dry_run: bool,
+    /// Deactivations that a person allows for.
+    pub ceiling: Option<u64>,
 }
 
 /// The right to write places, until a later run takes it.
@@ -92,6 +96,15 @@ pub async fn begin(locked: &mut Locked, entry: &Entry<'_>) -> Result<Fence, Erro
     let source = entry.source.as_str();
     let transaction = locked.client_mut().transaction().await.doing("beginning the ledger entry")?;
     let run = insert(&transaction, entry, "running", None).await.doing("writing the ledger entry")?;
+    if let Some(ceiling) = entry.ceiling {
+        let ceiling = i64::try_from(ceiling).unwrap_or(i64::MAX);
+        let sql = "UPDATE ingest_runs SET ceiling = $2 WHERE id = $1";
+        transaction.execute(sql, &[&run, &ceiling]).await.doing("writing the ledger entry")?;
+    }
+    if entry.dry_run {
+        transaction.commit().await.doing("committing the ledger entry")?;
+        return Ok(Fence(run));
+    }
     let sql = "INSERT INTO ingest_sources (source, fence) VALUES ($1, $2)
         ON CONFLICT (source) DO UPDATE SET fence = EXCLUDED.fence WHERE ingest_sources.fence < EXCLUDED.fence
             OR NOT EXISTS (SELECT FROM ingest_runs WHERE id = ingest_sources.fence)";
@@ -148,16 +161,20 @@ pub async fn succeed(
         deactivated,
         active,
         duplicates,
+        carried_over,
+        merged,
+        noted,
         complete,
         ref snapshot_sha256,
     } = *counts;
-    let numbers = [fetched, inserted, updated, unchanged, reactivated, rejected, deactivated, active, duplicates];
-    let numbers = numbers.map(|number| number as i64).to_vec();
+    let rows = [fetched, inserted, updated, unchanged, reactivated, rejected];
+    let numbers = [&rows[..], &[deactivated, active, duplicates, carried_over, merged, noted]].concat();
+    let numbers: Vec<i64> = numbers.into_iter().map(|number| number as i64).collect();
     let reason = withheld.map(|withheld| report_word(&withheld.reason));
     let number = withheld.map(|withheld| withheld.deactivations as i64);
     let sql = format!(
         "{FINISH}, fetched = n[1], inserted = n[2], updated = n[3], unchanged = n[4], reactivated = n[5], rejected = n[6],
-            deactivated = n[7], active = n[8], duplicates = n[9], complete = $4, snapshot_sha256 = $5, withheld = $6,
+            deactivated = n[7], active = n[8], duplicates = n[9], carried_over = n[10], merged = n[11], noted = n[12], complete = $4, snapshot_sha256 = $5, withheld = $6,
             withheld_reason = $7, committed_xid = pg_current_xact_id()
          FROM (SELECT $3::int8[] AS n) AS numbers WHERE id = $1 AND status = 'running'"
     );

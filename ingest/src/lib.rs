@@ -12,10 +12,12 @@ mod identity;
 mod ledger;
 mod lock;
 mod logging;
+mod merges;
 mod migrate;
 mod observe;
 pub mod ping;
 mod plan;
+mod preview;
 mod record;
 mod report;
 pub mod run;
@@ -60,6 +62,7 @@ pub fn main() -> ExitCode {
             Invocation::Run(command) => run_once(&command).await.exit_code(),
             Invocation::Migrate => migrate_once().await.exit_code(),
             Invocation::Status(question) => status_now(&question).await,
+            Invocation::ExplainMerges => explain_merges().await.exit_code(),
         }
     });
     // A name lookup that hangs must not keep the process.
@@ -103,6 +106,9 @@ async fn run_once(command: &JobCommand) -> Outcome {
     let ended = run::run(command, settings, Pace::UNATTENDED.within(lease), interrupted()).await;
     if let Some(error) = &ended.error {
         explain(error);
+    }
+    if let Some(preview) = &ended.preview {
+        print(preview);
     }
     print(&ended.report.to_line());
     // The evidence is out and the lock is free: telling somebody decides nothing any more.
@@ -149,6 +155,31 @@ async fn migrate_once() -> Outcome {
         }
         Ok((schema, migrate::Migrated { from, to })) => {
             print(&format!("schema {} migrated from version {from} to {to}", schema.as_str()));
+            Outcome::Succeeded
+        }
+        Err(error) => {
+            explain(&error);
+            error.outcome()
+        }
+    }
+}
+
+/// Prints which rows are one library. Reads only.
+async fn explain_merges() -> Outcome {
+    let explained = async {
+        let database = Database::read(&environment)?;
+        let session = Session::open(&database, "ingest explain-merges").await?;
+        let mut held = Vec::new();
+        let sources = if observe::is_set_up(session.client()).await? { geuneul::SourceName::ALL } else { &[] };
+        for &name in sources {
+            held.extend(observe::places(session.client(), &source::Source::of(name)).await?);
+        }
+        session.close().await;
+        Ok::<_, Error>(merges::explain(&held))
+    };
+    match within_limits(explained).await {
+        Ok(text) => {
+            print(&text);
             Outcome::Succeeded
         }
         Err(error) => {

@@ -10,8 +10,11 @@ use crate::lock::LockKey;
 use crate::session::Session;
 
 /// In order, from version 1. A file that was released is never edited: its checksum is in the database.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../migrations/0001_ledger_and_places.sql"), include_str!("../migrations/0002_skips.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_ledger_and_places.sql"),
+    include_str!("../migrations/0002_skips.sql"),
+    include_str!("../migrations/0003_identity.sql"),
+];
 
 /// The tables that must not be somebody else's.
 const OUR_TABLES: &[&str] =

@@ -1,23 +1,47 @@
-//! What the places table holds of a source: key, digest, active. Changes nothing.
+//! What the places table holds of a source. Changes nothing.
 
-use geuneul::SourceName;
+use tokio_postgres::Client;
 
 use crate::error::{Doing, Error};
-use crate::lock::Locked;
-use crate::plan::Held;
+use crate::identity::{Held, Likeness};
+use crate::preview::Stored;
+use crate::record::Position;
+use crate::source::Source;
 
 /// Reads every place of the source, retired ones included.
-pub async fn places(locked: &Locked, source: SourceName) -> Result<Vec<Held>, Error> {
-    let sql = "SELECT id, key, digest, deleted_at IS NULL FROM places WHERE source = $1 ORDER BY id";
-    let rows = locked.client().query(sql, &[&source.as_str()]).await.doing("reading the places")?;
+pub async fn places(client: &Client, source: &Source) -> Result<Vec<Held>, Error> {
+    let sql =
+        "SELECT id, key, digest, deleted_at IS NULL, duplicate_of, name, address, latitude, longitude, attributes->>$2
+        FROM places WHERE source = $1 ORDER BY id";
+    let rows = client.query(sql, &[&source.name.as_str(), &source.telephone]).await.doing("reading the places")?;
     rows.iter()
         .map(|row| {
-            let digest = row.get::<_, &[u8]>(2).try_into().map_err(|_| Error::Mismatch {
+            let digest: &[u8] = row.try_get(2).doing("reading the places")?;
+            let digest = digest.try_into().map_err(|_| Error::Mismatch {
                 what: "bytes of a digest",
                 planned: 32,
-                found: row.get::<_, &[u8]>(2).len() as u64,
+                found: digest.len() as u64,
             })?;
-            Ok(Held { id: row.get(0), key: row.get(1), digest, active: row.get(3) })
+            let degrees = row.get::<_, Option<f64>>(7).zip(row.get(8));
+            let position = degrees.map(|(latitude, longitude)| Position { latitude, longitude });
+            let likeness = Likeness::new(row.get(5), row.get(6), position, row.get(9));
+            let (id, key) = (row.get(0), row.get(1));
+            Ok(Held { id, key, likeness, digest, active: row.get(3), duplicate_of: row.get(4) })
         })
         .collect()
+}
+
+/// The tables are there.
+pub async fn is_set_up(client: &Client) -> Result<bool, Error> {
+    let row =
+        client.query_one("SELECT to_regclass('places') IS NOT NULL", &[]).await.doing("looking for the places")?;
+    Ok(row.get(0))
+}
+
+/// Key and attributes of some places, for a preview.
+pub async fn contents(client: &Client, ids: &[i64]) -> Result<Stored, Error> {
+    let sql = "SELECT id, key, attributes::text FROM places WHERE id = ANY($1)";
+    let rows = client.query(sql, &[&ids]).await.doing("reading the places that change")?;
+    let content = |text: &str| serde_json::from_str(text).unwrap_or_default();
+    Ok(rows.iter().map(|row| (row.get(0), (row.get(1), content(row.get(2))))).collect())
 }

@@ -2,35 +2,33 @@
 //!
 //! Architecture invariant: no I/O, no clock, no async, no driver. Whoever carries a plan out has nothing left to decide.
 
-use std::collections::{HashMap, HashSet};
+mod changes;
+mod guards;
+
+use std::collections::HashSet;
 
 use geuneul::{Withheld, WithheldReason};
 
-use crate::identity;
-use crate::record::{Digest, Handle, Record, Reject, Row};
+pub use crate::identity::Held;
+use crate::identity::{self, Keys, Likeness, Listed, Resolution, Rule, Seat, Unnamed};
+use crate::record::{BadValue, Record, Reject, Row};
 use crate::snapshot::CompleteSnapshot;
-
-/// A place that the table has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
-    /// Its id.
-    pub id: i64,
-    /// Its key.
-    pub key: String,
-    /// The digest of what is stored of it.
-    pub digest: Digest,
-    /// Not soft-deleted.
-    pub active: bool,
-}
+pub use changes::{Noted, What};
+pub use guards::{KeyChurn, too_many_rejects};
 
 /// What is to happen to the places that the snapshot lacks.
 #[derive(Debug, Clone, Copy)]
 pub enum Stale<'a> {
     /// They stay: the run was not asked to deactivate.
     Keep,
-    /// They are deactivated; this is the proof that they are gone.
-    Deactivate(&'a CompleteSnapshot),
-    /// The run was asked to, and there is no proof.
+    /// They are deactivated, as many as are believed.
+    Deactivate {
+        /// The proof that they are gone.
+        proof: &'a CompleteSnapshot,
+        /// How many a person allows for, instead of the cap.
+        ceiling: Option<u64>,
+    },
+    /// There is no proof. The run says so even when it was not asked to deactivate: rows may be missing from what it mirrored.
     Withhold,
 }
 
@@ -39,6 +37,10 @@ pub enum Stale<'a> {
 pub struct Write {
     /// The place's key.
     pub key: String,
+    /// The key that it has until now, when the row moves to it.
+    pub key_before: Option<String>,
+    /// The key of the face that it stands behind, when it is a duplicate.
+    pub face: Option<String>,
     /// What to store.
     pub record: Record,
     /// What is done to the place.
@@ -50,7 +52,7 @@ pub struct Write {
 pub enum Change {
     /// A place that was never held.
     Insert,
-    /// The place with this id has other values now.
+    /// The place with this id is another now: its values, its key, or whom it stands behind.
     Update(i64),
     /// The place with this id was deactivated and is published again.
     Reactivate(i64),
@@ -67,6 +69,21 @@ pub struct SetAside {
     pub reject: Reject,
 }
 
+/// A row that is another publication of a library.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Duplicate {
+    /// Its position in the snapshot, from 1.
+    pub row: usize,
+    /// Its key.
+    pub key: String,
+    /// The key of the face, and its position in the snapshot when it was read from it.
+    pub face: String,
+    /// The same for the face.
+    pub face_row: usize,
+    /// Why they are one library.
+    pub rule: Rule,
+}
+
 /// Everything that one run will write.
 #[derive(Debug, Default, PartialEq)]
 pub struct Plan {
@@ -74,14 +91,28 @@ pub struct Plan {
     pub writes: Vec<Write>,
     /// Ids of places to deactivate, in ascending order.
     pub deactivate: Vec<i64>,
+    /// Ids of rows behind a place that are no longer listed.
+    pub delist: Vec<i64>,
+    /// A place takes over the row of another id, which gets its old row in exchange.
+    pub swaps: Vec<(i64, i64)>,
+    /// Rows that are not written otherwise and point to another place from now on.
+    pub forwards: Vec<(i64, i64)>,
+    /// What the ledger says about places that were there before, by id.
+    pub changes: Vec<Noted>,
     /// Rows set aside.
     pub rejects: Vec<SetAside>,
-    /// Places that are as they were.
+    /// Rows that stand behind another, by key.
+    pub duplicates: Vec<Duplicate>,
+    /// Rows that are as they were.
     pub unchanged: usize,
     /// Places that should be deactivated and are not, and why.
     pub withheld: Option<Withheld>,
+    /// The plan is not to be carried out: so much comes and goes that the keys themselves have probably changed.
+    pub churn: Option<KeyChurn>,
     /// Active places once the plan is carried out.
     pub active_after: usize,
+    /// Rows that stand behind an active place then.
+    pub duplicates_after: usize,
 }
 
 impl Plan {
@@ -100,84 +131,127 @@ impl Plan {
         self.count(|change| matches!(change, Change::Reactivate(_)))
     }
 
+    /// Changes of one kind.
+    pub fn changed(&self, what: What) -> usize {
+        self.changes.iter().filter(|noted| noted.what == what).count()
+    }
+
     fn count(&self, is: impl Fn(Change) -> bool) -> usize {
         self.writes.iter().filter(|write| is(write.change)).count()
     }
 }
 
-/// More deactivations than this in one run are not believed: five in a hundred of what is active, and never fewer than ten.
-pub fn deactivation_cap(active: usize) -> usize {
-    (active / 20).max(10)
-}
+/// A row with SHA-256 of how it was published.
+pub type Read = (Row, [u8; 32]);
 
-/// More than one bad row in a hundred means that the rows are not what we think they are.
-pub fn too_many_rejects(rejected: usize, fetched: usize) -> bool {
-    rejected * 100 > fetched
-}
-
-/// Plans. `rows` are all rows of the snapshot, each with a value that orders rows of equal handles; `held` is every place of the source.
-pub fn plan<T: Ord + Copy>(rows: Vec<(Row, T)>, held: &[Held], stale: Stale<'_>) -> Plan {
-    if let Stale::Deactivate(proof) = stale {
+/// Plans. `rows` are all rows of the snapshot; `held` is every place of the source.
+pub fn plan(mut rows: Vec<Read>, held: &[Held], stale: Stale<'_>) -> Plan {
+    if let Stale::Deactivate { proof, .. } = stale {
         assert_eq!(proof.len(), rows.len(), "the proof is about these rows");
     }
-    let mut keys = keys_of(&rows).into_iter();
-    let by_key: HashMap<&str, &Held> = held.iter().map(|held| (held.key.as_str(), held)).collect();
-    let mut present: HashSet<i64> = HashSet::new();
-    let mut plan = Plan::default();
-    for (at, (row, _)) in rows.into_iter().enumerate() {
-        let key = row.handle().is_some().then(|| keys.next().expect("one key for each handle"));
-        let held = key.as_deref().and_then(|key| by_key.get(key));
-        present.extend(held.map(|held| held.id));
-        match (row, key) {
-            (Row::Bad(reject), key) => plan.rejects.push(SetAside { row: at + 1, key, reject }),
-            (Row::Good(record), key) => {
-                let key = key.expect("a good row has a handle");
-                let change = match held {
-                    None => Change::Insert,
-                    Some(held) if !held.active => Change::Reactivate(held.id),
-                    Some(held) if held.digest != record.digest => Change::Update(held.id),
-                    Some(_) => {
-                        plan.unchanged += 1;
-                        continue;
-                    }
-                };
-                plan.writes.push(Write { key, record, change });
-            }
-        }
-    }
-    plan.writes.sort_by(|a, b| a.key.cmp(&b.key));
-    retire(&mut plan, held, &present, stale);
-    let active = held.iter().filter(|held| held.active).count();
-    plan.active_after = active + plan.inserts() + plan.reactivations() - plan.deactivate.len();
+    let (mut listed, at) = list(&mut rows, held);
+    // A row whose key cannot be read is the present row of a place that we cannot name: then nobody knows which place is gone.
+    let unnamed = at.iter().any(Option::is_none);
+    let seen = identity::resolve(&listed, held);
+    let gone = seen.retired.clone();
+    let verdict = guards::judge(&seen, held, stale, unnamed);
+    let resolution = if verdict.believes_absence {
+        seen
+    } else {
+        presume(&mut listed, held);
+        identity::resolve(&listed, held)
+    };
+    let mut plan = Plan { withheld: verdict.withheld, churn: verdict.churn, ..Plan::default() };
+    retire(&mut plan, &resolution, held, gone);
+    changes::of(&mut plan, &resolution, &listed, rows, &at, held);
+    count_after(&mut plan, &resolution, held);
     plan
 }
 
-/// The keys of the rows that have a handle, in the order of the rows.
-fn keys_of<T: Ord + Copy>(rows: &[(Row, T)]) -> Vec<String> {
-    let handles: Vec<(&Handle, T)> = rows.iter().filter_map(|(row, tie)| Some((row.handle()?, *tie))).collect();
-    identity::keys(&handles)
+/// The rows that have a handle, and for each row its place among them. Rows that cannot be told from one that was set aside are set
+/// aside as well, and what that one may be counts as present: nothing that is stored is touched on a guess.
+fn list(rows: &mut [Read], held: &[Held]) -> (Vec<Listed>, Vec<Option<usize>>) {
+    let likenesses: Vec<Option<Likeness>> = rows.iter().map(|(row, _)| likeness(row)).collect();
+    let unnamed: Vec<Unnamed<'_>> = rows
+        .iter()
+        .zip(&likenesses)
+        .filter_map(|((row, fingerprint), likeness)| {
+            let digest = if let Row::Good(record) = row { Some(&record.digest) } else { None };
+            let (handle, likeness) = (row.handle()?, likeness.as_ref()?);
+            Some(Unnamed { handle, likeness, digest, fingerprint: *fingerprint })
+        })
+        .collect();
+    let Keys { keys, unclear, presumed } = identity::keys(&unnamed, held);
+    let named: Vec<usize> = (0..rows.len()).filter(|&row| rows[row].0.handle().is_some()).collect();
+    for (row, unread) in unclear {
+        if let (handle, Row::Bad(reject)) = (rows[named[row]].0.handle().cloned(), &rows[named[unread]].0) {
+            let reject = Reject { column: reject.column, reason: BadValue::Indistinct, handle };
+            rows[named[row]].0 = Row::Bad(reject);
+        }
+    }
+    let mut keys = keys.into_iter();
+    let (mut listed, mut at) = (Vec::new(), Vec::new());
+    for ((row, _), likeness) in rows.iter().zip(likenesses) {
+        let named = likeness.zip(row.handle().and_then(|_| keys.next()));
+        at.push(named.is_some().then_some(listed.len()));
+        listed.extend(named.map(|(likeness, key)| Listed { key, likeness, fresh: matches!(row, Row::Good(_)) }));
+    }
+    let here: HashSet<&str> = presumed.iter().map(String::as_str).collect();
+    listed.extend(held.iter().filter(|held| here.contains(held.key.as_str())).map(as_it_was));
+    (listed, at)
 }
 
-/// Deactivates what is active and not present, or says why not.
-fn retire(plan: &mut Plan, held: &[Held], present: &HashSet<i64>, stale: Stale<'_>) {
-    let active: Vec<&Held> = held.iter().filter(|held| held.active).collect();
-    let mut gone: Vec<i64> = active.iter().map(|held| held.id).filter(|id| !present.contains(id)).collect();
-    gone.sort_unstable();
-    // A row whose key cannot be read is the present row of a place that we cannot name: then nobody knows which place is gone.
-    let unnamed = plan.rejects.iter().any(|reject| reject.key.is_none());
-    let withheld = |reason| Some(Withheld { deactivations: gone.len() as u64, reason });
-    match stale {
-        Stale::Keep => {}
-        Stale::Withhold => plan.withheld = withheld(WithheldReason::UnprovenSnapshot),
-        Stale::Deactivate(_) if unnamed && !gone.is_empty() => {
-            plan.withheld = withheld(WithheldReason::UnprovenSnapshot);
+/// Stored, and presumed to be there still.
+fn as_it_was(held: &Held) -> Listed {
+    Listed { key: held.key.clone(), likeness: held.likeness.clone(), fresh: false }
+}
+
+fn likeness(row: &Row) -> Option<Likeness> {
+    let handle = row.handle()?;
+    let (position, telephone) = match row {
+        Row::Good(record) => (record.position, record.telephone.as_deref()),
+        Row::Bad(_) => (None, None),
+    };
+    Some(Likeness::new(&handle.name, handle.address.as_deref(), position, telephone))
+}
+
+/// Without proof, what is stored and not listed is presumed to be there still.
+fn presume(listed: &mut Vec<Listed>, held: &[Held]) {
+    let here: HashSet<String> = listed.iter().map(|row| row.key.clone()).collect();
+    let absent = held.iter().filter(|held| held.active && !here.contains(&held.key));
+    listed.extend(absent.map(as_it_was));
+}
+
+/// Deactivates what is gone, unless it is withheld; what stood behind it then stays as well.
+fn retire(plan: &mut Plan, resolution: &Resolution, held: &[Held], gone: Vec<i64>) {
+    let Resolution { seats: _, retired, delisted, swapped, forwarded, merged: _ } = resolution;
+    plan.swaps.clone_from(swapped);
+    plan.forwards.clone_from(forwarded);
+    plan.delist.clone_from(delisted);
+    match plan.withheld.as_ref().map(|withheld| withheld.reason) {
+        None => plan.deactivate.clone_from(retired),
+        Some(WithheldReason::UnprovenSnapshot | WithheldReason::UnnamedRow) => {}
+        Some(WithheldReason::OverCap) => {
+            let behind = |id: &i64| held.iter().find(|held| held.id == *id).and_then(|held| held.duplicate_of);
+            plan.delist.retain(|id| behind(id).is_none_or(|place| gone.binary_search(&place).is_err()));
         }
-        Stale::Deactivate(_) if gone.len() > deactivation_cap(active.len()) => {
-            plan.withheld = withheld(WithheldReason::OverCap);
-        }
-        Stale::Deactivate(_) => plan.deactivate = gone,
     }
 }
 
+fn count_after(plan: &mut Plan, resolution: &Resolution, held: &[Held]) {
+    let seats = || resolution.seats.iter();
+    let seated: HashSet<i64> =
+        seats().filter_map(|seat| if let Seat::Face(id) | Seat::Member(id, ..) = seat { *id } else { None }).collect();
+    let swapped: HashSet<i64> = plan.swaps.iter().map(|&(_, id)| id).collect();
+    let gone: HashSet<i64> = plan.deactivate.iter().chain(&plan.delist).copied().collect();
+    let left = || held.iter().filter(|h| h.active && ![&seated, &swapped, &gone].iter().any(|set| set.contains(&h.id)));
+    plan.active_after = seats().filter(|seat| matches!(seat, Seat::Face(_))).count()
+        + left().filter(|held| held.duplicate_of.is_none()).count();
+    plan.duplicates_after = seats().filter(|seat| matches!(seat, Seat::Member(..))).count()
+        + left().filter(|held| held.duplicate_of.is_some()).count();
+}
+
+#[cfg(test)]
+mod shifting_tests;
 #[cfg(test)]
 mod tests;

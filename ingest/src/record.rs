@@ -29,12 +29,35 @@ pub struct Record {
     pub province: Option<String>,
     /// City, county or district.
     pub district: Option<String>,
+    /// Its telephone; a place whose row vanished may be recognised by it.
+    pub telephone: Option<String>,
     /// WGS 84; both coordinates or none.
     pub position: Option<Position>,
     /// Every published field as a JSON object.
     pub attributes: String,
     /// Of everything above.
     pub digest: Digest,
+    /// What is odd about it and was stored all the same.
+    pub notes: Vec<Note>,
+}
+
+/// A published value that is odd, and whose meaning is clear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Note {
+    /// Latitude and longitude stood in each other's field, and were exchanged: there is no degree in Korea that could be both.
+    SwappedPosition,
+    /// `24:00`, the end of a day; stored as it is.
+    EndOfDay,
+}
+
+impl Note {
+    /// The word for logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Note::SwappedPosition => "latitude and longitude were exchanged",
+            Note::EndOfDay => "24:00 was stored as it is",
+        }
+    }
 }
 
 /// WGS 84, in degrees.
@@ -107,6 +130,8 @@ pub enum BadValue {
     OutsideKorea,
     /// One coordinate without the other.
     HalfPosition,
+    /// Nothing is wrong with this row: it may be the place that another row of its name is, in which the column is bad.
+    Indistinct,
 }
 
 impl BadValue {
@@ -127,6 +152,7 @@ impl BadValue {
             BadValue::NoDegree => "is no decimal degree",
             BadValue::OutsideKorea => "lies outside Korea",
             BadValue::HalfPosition => "one coordinate without the other",
+            BadValue::Indistinct => "is bad in another row of this name, and nobody can tell which place is which",
         }
     }
 }
@@ -212,20 +238,27 @@ pub fn date(text: &str) -> Result<(), BadValue> {
     if (1900..=2100).contains(&year) && (1..=days).contains(&day) { Ok(()) } else { Err(BadValue::NoDate) }
 }
 
-/// Both degrees, or none. The box has every island of the country; a latitude and longitude that were swapped are outside of it.
-pub fn position(latitude: Option<&str>, longitude: Option<&str>) -> Result<Option<Position>, (bool, BadValue)> {
-    let degree = |text: &str, low: f64, high: f64| match decimal(text) {
-        None => Err(BadValue::NoDegree),
-        Some(degree) if (low..=high).contains(&degree) => Ok(degree),
-        Some(_) => Err(BadValue::OutsideKorea),
+/// Both degrees, or none. The box has every island of the country; a latitude and longitude that were exchanged are outside of it, and
+/// are read the right way round with a note.
+pub fn position(
+    latitude: Option<&str>,
+    longitude: Option<&str>,
+) -> Result<(Option<Position>, Option<Note>), (bool, BadValue)> {
+    let (latitude, longitude) = match (latitude, longitude) {
+        (None, None) => return Ok((None, None)),
+        (Some(latitude), Some(longitude)) => (latitude, longitude),
+        (latitude, _) => return Err((latitude.is_none(), BadValue::HalfPosition)),
     };
-    match (latitude, longitude) {
-        (None, None) => Ok(None),
-        (Some(latitude), Some(longitude)) => Ok(Some(Position {
-            latitude: degree(latitude, 32.0, 39.5).map_err(|bad| (true, bad))?,
-            longitude: degree(longitude, 123.5, 132.5).map_err(|bad| (false, bad))?,
-        })),
-        (latitude, _) => Err((latitude.is_none(), BadValue::HalfPosition)),
+    let degree = |text| decimal(text).ok_or(BadValue::NoDegree);
+    let (latitude, longitude) =
+        (degree(latitude).map_err(|bad| (true, bad))?, degree(longitude).map_err(|bad| (false, bad))?);
+    let (north, east) = (32.0..=39.5, 123.5..=132.5);
+    match (north.contains(&latitude), east.contains(&longitude)) {
+        (true, true) => Ok((Some(Position { latitude, longitude }), None)),
+        _ if north.contains(&longitude) && east.contains(&latitude) => {
+            Ok((Some(Position { latitude: longitude, longitude: latitude }), Some(Note::SwappedPosition)))
+        }
+        (inside, _) => Err((!inside, BadValue::OutsideKorea)),
     }
 }
 
@@ -275,9 +308,11 @@ mod tests {
 
     #[test]
     fn positions_are_whole_and_in_korea() {
-        assert_eq!(position(None, None), Ok(None));
-        assert!(position(Some("37.24"), Some("131.87")).unwrap().is_some());
-        assert_eq!(position(Some("127.0"), Some("37.5")), Err((true, BadValue::OutsideKorea)));
+        assert_eq!(position(None, None), Ok((None, None)));
+        let dokdo = Some(Position { latitude: 37.24, longitude: 131.87 });
+        assert_eq!(position(Some("37.24"), Some("131.87")), Ok((dokdo, None)));
+        assert_eq!(position(Some("131.87"), Some("37.24")), Ok((dokdo, Some(Note::SwappedPosition))));
+        assert_eq!(position(Some("127.0"), Some("127.5")), Err((true, BadValue::OutsideKorea)));
         assert_eq!(position(Some("37.5"), Some("0")), Err((false, BadValue::OutsideKorea)));
         assert_eq!(position(Some("NaN"), Some("127")), Err((true, BadValue::NoDegree)));
         assert_eq!(position(Some("37.5"), None), Err((false, BadValue::HalfPosition)));

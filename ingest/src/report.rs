@@ -6,7 +6,7 @@ use geuneul::{JobCommand, Outcome, RunError, RunId, RunReport, Skip, SourceName,
 use uuid::Uuid;
 
 use crate::error::Error;
-use crate::plan::Plan;
+use crate::plan::{Plan, What};
 use crate::snapshot::Snapshot;
 
 /// What was done, in numbers.
@@ -30,6 +30,12 @@ pub struct Counts {
     pub active: u64,
     /// Places afterwards that stand behind another.
     pub duplicates: u64,
+    /// Places whose id moved to another row.
+    pub carried_over: u64,
+    /// Places that are now part of another.
+    pub merged: u64,
+    /// Values with a note.
+    pub noted: u64,
     /// The snapshot was proven complete.
     pub complete: bool,
     /// The snapshot's fingerprint, in hex.
@@ -37,8 +43,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// What a plan will have done. What only the database knows is left at 0.
-    pub fn of(plan: &Plan, snapshot: &Snapshot) -> Self {
+    /// What a plan will have done.
+    pub fn of(plan: &Plan, snapshot: &Snapshot, noted: usize) -> Self {
         Counts {
             fetched: snapshot.rows().len() as u64,
             inserted: plan.inserts() as u64,
@@ -47,8 +53,11 @@ impl Counts {
             reactivated: plan.reactivations() as u64,
             rejected: plan.rejects.len() as u64,
             deactivated: plan.deactivate.len() as u64,
-            active: 0,
-            duplicates: 0,
+            active: plan.active_after as u64,
+            duplicates: plan.duplicates_after as u64,
+            carried_over: plan.changed(What::CarriedOver) as u64,
+            merged: plan.changed(What::Merged) as u64,
+            noted: noted as u64,
             complete: snapshot.complete().is_some(),
             snapshot_sha256: Some(hex::encode(snapshot.sha256())),
         }
@@ -64,6 +73,15 @@ pub enum Ending {
         counts: Counts,
         /// What was held back.
         withheld: Option<Withheld>,
+    },
+    /// Planned, shown, and not carried out.
+    Shown {
+        /// The numbers that it would have.
+        counts: Counts,
+        /// What would be held back.
+        withheld: Option<Withheld>,
+        /// What to print.
+        preview: String,
     },
     /// Somebody else holds the lock.
     Skipped(Outcome, Skip),
@@ -108,6 +126,11 @@ impl Facts {
                 withheld = held.clone();
                 Ending::outcome_of(held.as_ref())
             }
+            Ending::Shown { counts: planned, withheld: held, preview: _ } => {
+                counts = planned.clone();
+                withheld = held.clone();
+                Outcome::DryRun
+            }
             Ending::Skipped(outcome, why) => {
                 skip = Some(why.clone());
                 *outcome
@@ -132,6 +155,9 @@ impl Facts {
             upserted: counts.inserted + counts.updated + counts.reactivated,
             active: counts.active,
             duplicates: counts.duplicates,
+            carried_over: counts.carried_over,
+            merged: counts.merged,
+            noted: counts.noted,
             complete: counts.complete,
             snapshot_sha256: counts.snapshot_sha256,
             started_at: humantime::format_rfc3339_seconds(self.started_at).to_string(),

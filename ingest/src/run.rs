@@ -6,19 +6,20 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use geuneul::{JobCommand, Outcome, RunReport, Trigger};
+use geuneul::{DryRun, JobCommand, Outcome, RunReport, Trigger};
 use tokio::select;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tracing::Instrument;
 
 use crate::apply::{self, Committed, Committing};
 use crate::config::{ConfigError, Database, Settings};
-use crate::error::Error;
+use crate::error::{Doing, Error};
 use crate::ledger::{self, Entry, Fate, Fence};
 use crate::lock::{Attempt, Holder, LockKey, Locked, application_name};
 use crate::ping::Ping;
 use crate::plan::{self, Plan, Stale};
-use crate::record::Row;
+use crate::preview::{self, Preview};
+use crate::record::{Note, Row};
 use crate::report::{Counts, Ending, Facts};
 use crate::session::Session;
 use crate::snapshot::{self, Snapshot};
@@ -34,6 +35,8 @@ pub struct Ended {
     pub error: Option<Error>,
     /// Who is to be told. Nothing has been sent but the start.
     pub ping: Ping,
+    /// The plan of a run that only looked, to be printed before the report.
+    pub preview: Option<String>,
 }
 
 /// Runs. Whatever happens, a panic included, there is a report. `interrupt` ends the run when it resolves.
@@ -45,7 +48,9 @@ pub async fn run(
 ) -> Ended {
     let trigger = settings.as_ref().map_or_else(ConfigError::trigger, |settings| settings.trigger);
     let facts = Facts::start(command, trigger);
-    let ping = Ping::new(settings.as_ref().ok().and_then(|settings| settings.ping.as_ref()), &facts.run_id);
+    // A run that only shows its plan has nothing to tell.
+    let told = settings.as_ref().ok().filter(|_| command.dry_run.is_none()).and_then(|settings| settings.ping.as_ref());
+    let ping = Ping::new(told, &facts.run_id);
     let ending = match settings {
         Ok(settings) => {
             let story = Story { facts: &facts, command, settings: &settings, pace, ping: &ping };
@@ -55,14 +60,19 @@ pub async fn run(
         Err(error) => Ending::Failed(error.into()),
     };
     let report = facts.report(&ending);
-    Ended { report, error: if let Ending::Failed(error) = ending { Some(error) } else { None }, ping }
+    let (error, preview) = match ending {
+        Ending::Failed(error) => (Some(error), None),
+        Ending::Shown { preview, .. } => (None, Some(preview)),
+        Ending::Mirrored { .. } | Ending::Skipped(..) => (None, None),
+    };
+    Ended { report, error, preview, ping }
 }
 
 /// The report of a run that could not even begin.
 pub fn unable(command: &JobCommand, error: Error) -> Ended {
     let facts = Facts::start(command, None);
     let ping = Ping::new(None, &facts.run_id);
-    Ended { report: facts.report(&Ending::Failed(error)), error: None, ping }
+    Ended { report: facts.report(&Ending::Failed(error)), error: None, preview: None, ping }
 }
 
 /// Turns a panic into an error. A session that the story owns is dropped while unwinding, so the server rolls back and frees the lock.
@@ -140,6 +150,8 @@ impl Story<'_> {
             retry_of: self.command.retry_of.as_ref(),
             deactivate_stale: self.command.deactivate_stale,
             lock_key: self.lock_key(),
+            dry_run: self.command.dry_run.is_some(),
+            ceiling: self.command.confirm_deactivations,
         }
     }
 
@@ -161,7 +173,9 @@ impl Story<'_> {
                     locked.release().await?;
                     return Ok(Entered::Skipped(Outcome::Skipped, skip));
                 }
-                self.ping.start();
+                if self.command.dry_run.is_none() {
+                    self.ping.start();
+                }
                 let fence = ledger::begin(&mut locked, &self.entry()).await?;
                 Ok(Entered::Working(locked, fence))
             }
@@ -193,15 +207,23 @@ impl Story<'_> {
         let source = Source::of(self.facts.source);
         let snapshot = self.fetch(locked, fence, &source).await?;
         let rows = read(&source, &snapshot)?;
-        let held = observe::places(locked, source.name).await?;
+        let noted = tell_notes(&rows);
+        let held = observe::places(locked.client(), &source).await?;
         let stale = match (self.command.deactivate_stale, snapshot.complete()) {
-            (false, _) => Stale::Keep,
-            (true, Some(proof)) => Stale::Deactivate(proof),
-            (true, None) => Stale::Withhold,
+            // Whoever reads of a success must be able to rely on it, whether or not anything was to be deactivated.
+            (_, None) => Stale::Withhold,
+            (false, Some(_)) => Stale::Keep,
+            (true, Some(proof)) => Stale::Deactivate { proof, ceiling: self.command.confirm_deactivations },
         };
         let plan = plan::plan(rows, &held, stale);
         tell_plan(&plan);
-        let mut counts = Counts::of(&plan, &snapshot);
+        let mut counts = Counts::of(&plan, &snapshot, noted);
+        if let Some(form) = self.command.dry_run {
+            return self.show(locked, fence, plan, counts, form).await;
+        }
+        if let Some(churn) = plan.churn {
+            return Err(Error::KeyChurn(churn));
+        }
         let outcome = Ending::outcome_of(plan.withheld.as_ref());
         let job = apply::Job { source: source.name, fence, outcome, committing };
         let backend_pid = locked.session().backend_pid;
@@ -209,6 +231,23 @@ impl Story<'_> {
             self.settle(backend_pid, error).await?;
         }
         Ok(Ending::Mirrored { counts, withheld: plan.withheld })
+    }
+
+    /// Instead of carrying the plan out: nothing but the ledger's row is written.
+    async fn show(
+        &self,
+        locked: &mut Locked,
+        fence: Fence,
+        plan: Plan,
+        counts: Counts,
+        form: DryRun,
+    ) -> Result<Ending, Error> {
+        let stored = observe::contents(locked.client(), &preview::sampled(&plan)).await?;
+        let preview = Preview::of(self.facts.source, &plan, &counts, &stored).render(form);
+        let transaction = locked.client_mut().transaction().await.doing("beginning the transaction")?;
+        ledger::succeed(&transaction, fence, Outcome::DryRun, &counts, plan.withheld.as_ref()).await?;
+        transaction.commit().await.doing("committing the ledger entry")?;
+        Ok(Ending::Shown { counts, withheld: plan.withheld, preview })
     }
 
     /// No transaction is open meanwhile; each page renews the lease.
@@ -251,7 +290,7 @@ impl Story<'_> {
 }
 
 /// Reads every row, and refuses a snapshot of which too much cannot be stored.
-fn read(source: &Source, snapshot: &Snapshot) -> Result<Vec<(Row, [u8; 32])>, Error> {
+fn read(source: &Source, snapshot: &Snapshot) -> Result<Vec<plan::Read>, Error> {
     let rows: Vec<_> = snapshot.rows().iter().map(|row| ((source.read)(&row.item), row.fingerprint)).collect();
     let rejects = rows.iter().filter_map(|(row, _)| if let Row::Bad(reject) = row { Some(reject) } else { None });
     let rejected = rejects.clone().count();
@@ -265,12 +304,29 @@ fn read(source: &Source, snapshot: &Snapshot) -> Result<Vec<(Row, [u8; 32])>, Er
     Ok(rows)
 }
 
+/// Counts the odd values that are stored all the same, by kind.
+fn tell_notes(rows: &[plan::Read]) -> usize {
+    let mut notes: Vec<Note> = rows
+        .iter()
+        .filter_map(|(row, _)| if let Row::Good(record) = row { Some(&record.notes) } else { None })
+        .flatten()
+        .copied()
+        .collect();
+    notes.sort_unstable();
+    for kind in notes.chunk_by(|a, b| a == b) {
+        tracing::warn!(values = kind.len(), note = kind[0].as_str(), "odd values");
+    }
+    notes.len()
+}
+
 fn tell_plan(plan: &Plan) {
     tracing::info!(
         insert = plan.inserts(),
         update = plan.updates(),
         reactivate = plan.reactivations(),
         deactivate = plan.deactivate.len(),
+        carry_over = plan.changed(plan::What::CarriedOver),
+        merge = plan.changed(plan::What::Merged),
         unchanged = plan.unchanged,
         rejected = plan.rejects.len(),
         withheld = plan.withheld.as_ref().map(|withheld| withheld.deactivations),

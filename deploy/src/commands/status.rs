@@ -180,7 +180,7 @@ fn run_line(i: usize, report: &RunReport) -> Line {
     );
     let label = if i == 0 { "runs" } else { "" };
     match outcome {
-        Outcome::Succeeded | Outcome::Skipped => Line::well(label, text),
+        Outcome::Succeeded | Outcome::Skipped | Outcome::DryRun => Line::well(label, text),
         bad if i == 0 => Line::person(label, text, format!("the newest run: {}", bad.meaning())),
         _ => Line::well(label, text),
     }

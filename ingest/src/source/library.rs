@@ -2,11 +2,18 @@
 
 use sha2::{Digest as _, Sha256};
 
-use crate::record::{BadValue, Handle, Record, Reject, Row, clean, count, date, decimal, position, time};
+use crate::record::{BadValue, Handle, Note, Record, Reject, Row, clean, count, date, decimal, position, time};
 use crate::upstream::{Field, Item};
 
 /// The API's path.
 pub const PATH: &str = "/openapi/tn_pubr_public_lbrry_api";
+
+/// The attribute that has a library's telephone.
+pub const TELEPHONE: &str = "phoneNumber";
+
+/// No library's name is longer (the longest seen has 34). It is part of the key, and an index entry of PostgreSQL has to have
+/// room for it: 200 characters are at most 800 bytes of the 2,700 that there are.
+const MAX_NAME_CHARS: usize = 200;
 
 /// Part of every digest: a change of the rules below is a change of every row, and has to be made on purpose.
 const DIGEST_VERSION: &[u8] = b"library:v1";
@@ -75,15 +82,22 @@ pub fn read(item: &Item) -> Row {
         }
     }
     let value = |name: &str| values[index_of(name)].clone();
-    let position = match position(value("latitude").as_deref(), value("longitude").as_deref()) {
+    let (position, swapped) = match position(value("latitude").as_deref(), value("longitude").as_deref()) {
         Ok(position) => position,
         Err((in_latitude, reason)) => return reject(if in_latitude { "latitude" } else { "longitude" }, reason),
     };
+    let ends_of_day =
+        values.iter().zip(FIELDS).filter(|(value, (_, kind))| *kind == Kind::Time && value.as_deref() == Some("24:00"));
+    let notes = swapped.into_iter().chain(ends_of_day.map(|_| Note::EndOfDay)).collect();
     let Some(handle) = handle else { return reject("insttCode", BadValue::Empty) };
+    let (category, province, district, telephone) =
+        (value("lbrrySe"), value("ctprvnNm"), value("signguNm"), value(TELEPHONE));
+    if swapped.is_some() {
+        values.swap(index_of("latitude"), index_of("longitude"));
+    }
     let attributes = attributes(&values);
     let digest = Sha256::new().chain_update(DIGEST_VERSION).chain_update(&attributes).finalize().into();
-    let (category, province, district) = (value("lbrrySe"), value("ctprvnNm"), value("signguNm"));
-    Row::Good(Record { handle, category, province, district, position, attributes, digest })
+    Row::Good(Record { handle, category, province, district, telephone, position, attributes, digest, notes })
 }
 
 /// What the row is recognised by, if that much can be read, whatever else is wrong with it.
@@ -105,6 +119,7 @@ fn read_field(item: &Item, name: &str, kind: Kind) -> Result<Option<String>, Bad
         return if matches!(kind, Kind::Required | Kind::Code) { Err(BadValue::Empty) } else { Ok(None) };
     };
     let read = match kind {
+        Kind::Required if text.chars().count() > MAX_NAME_CHARS => return Err(BadValue::TooLong),
         Kind::Required | Kind::Text => text,
         Kind::Code if text.len() <= 20 && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) => text,
         Kind::Code => return Err(BadValue::NoCode),
@@ -197,16 +212,33 @@ mod tests {
     }
 
     #[test]
+    fn odd_values_are_stored_with_a_note() {
+        let mut item = with("latitude", "128.879848");
+        item.insert("longitude".to_owned(), Field::Text("35.934370".to_owned()));
+        let record = good(&item);
+        assert_eq!(record.notes, [Note::SwappedPosition]);
+        assert_eq!(record.digest, good(&library()).digest, "the right way round");
+        let record = good(&with("satOperCloseHhmm", "24:00"));
+        assert_eq!(record.notes, [Note::EndOfDay]);
+        assert!(record.attributes.contains("\"24:00\""));
+    }
+
+    #[test]
     fn bad_values_name_their_column() {
         assert_eq!(bad(&with("bookCo", "47148+559")), ("bookCo", BadValue::NoCount, true));
         assert_eq!(bad(&with("referenceDate", "2024-02-30")), ("referenceDate", BadValue::NoDate, true));
         assert_eq!(bad(&with("latitude", "NaN")), ("latitude", BadValue::NoDegree, true));
         assert_eq!(bad(&with("latitude", "128.87")), ("latitude", BadValue::OutsideKorea, true));
+        assert_eq!(bad(&with("bookCo", "99999999999999999999")), ("bookCo", BadValue::NoCount, true));
+        assert_eq!(bad(&with("homepageUrl", &"가".repeat(1 << 20))), ("homepageUrl", BadValue::TooLong, true));
         assert_eq!(bad(&with("longitude", "")), ("longitude", BadValue::HalfPosition, true));
         assert_eq!(bad(&with("plotAr", "-1")), ("plotAr", BadValue::NoDecimal, true));
         assert_eq!(bad(&with("closeDay", "a\0b")), ("closeDay", BadValue::Control, true));
         assert_eq!(bad(&with("rdnmadr", "a\0b")), ("rdnmadr", BadValue::Control, true));
         assert_eq!(bad(&with("lbrryNm", "\u{3000}")), ("lbrryNm", BadValue::Empty, false));
+        assert_eq!(good(&with("lbrryNm", &"관".repeat(200))).handle.name.chars().count(), 200);
+        assert_eq!(bad(&with("lbrryNm", &"관".repeat(201))), ("lbrryNm", BadValue::TooLong, false));
+        assert_eq!(bad(&with("insttCode", &"1".repeat(21))), ("insttCode", BadValue::NoCode, false));
         assert_eq!(bad(&with("insttCode", "12-34")), ("insttCode", BadValue::NoCode, false));
         let mut item = library();
         item.insert("seatCo".to_owned(), Field::Unreadable("{}".to_owned()));

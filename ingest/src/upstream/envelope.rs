@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::errors::{Class, Fault, from_text, from_xml, spoken};
@@ -98,17 +99,48 @@ impl Scalar {
     }
 }
 
-/// Reads one HTTP answer.
-pub fn read(status: u16, body: &str) -> Result<Answer, Fault> {
+/// Reads one HTTP answer to a request for at most `limit` rows.
+pub fn read(status: u16, body: &str, limit: u64) -> Result<Answer, Fault> {
     let text = body.trim_start_matches('\u{feff}').trim();
     match text.chars().next() {
-        Some('{') => read_json(status, text),
+        Some('{') => read_json(status, text, limit).or_else(|fault| match without_trailing_commas(text) {
+            // This API has published for months with a comma after the last member of every row. Nothing is lost with it.
+            Some(strict) => read_json(status, &strict, limit),
+            None => Err(fault),
+        }),
         Some('<') => Err(from_xml(text).unwrap_or_else(|| from_text(status, text))),
         _ => Err(from_text(status, text)),
     }
 }
 
-fn read_json(status: u16, text: &str) -> Result<Answer, Fault> {
+/// The text without commas that nothing follows; `None` when there are none. What stands in strings stays.
+fn without_trailing_commas(text: &str) -> Option<String> {
+    let mut strict = String::with_capacity(text.len());
+    let (mut in_string, mut escaped, mut comma) = (false, false, None);
+    let mut removed = false;
+    for c in text.chars() {
+        match c {
+            _ if in_string => {
+                in_string = escaped || c != '"';
+                escaped = !escaped && c == '\\';
+            }
+            ',' => comma = Some(strict.len()),
+            '}' | ']' if comma.is_some() => {
+                strict.remove(comma.take().expect("there is one"));
+                removed = true;
+            }
+            _ if c.is_whitespace() => {}
+            _ => {
+                in_string = c == '"';
+                comma = None;
+            }
+        }
+        strict.push(c);
+    }
+    removed.then_some(strict)
+}
+
+fn read_json(status: u16, text: &str, limit: u64) -> Result<Answer, Fault> {
     let broken = |error: serde_json::Error| match status {
         200 => Fault::new(Class::RetryableFew, format!("JSON that cannot be read: {error}")),
         _ => from_text(status, text),
@@ -127,7 +159,7 @@ fn read_json(status: u16, text: &str) -> Result<Answer, Fault> {
         return Err(Fault::new(Class::RetryableFew, format!("HTTP {status} with JSON that has no resultCode")));
     };
     match code.as_str() {
-        "00" | "0" => read_body(shell.body.as_deref()),
+        "00" | "0" => read_body(shell.body.as_deref(), limit),
         "03" | "3" => Ok(Answer::NoData),
         code => Err(spoken(Some(code), &[message.as_deref().unwrap_or_default()])),
     }
@@ -148,40 +180,77 @@ fn parse_shell(text: &str) -> Result<Shell, serde_json::Error> {
     }
 }
 
-fn read_body(body: Option<&RawValue>) -> Result<Answer, Fault> {
+fn read_body(body: Option<&RawValue>, limit: u64) -> Result<Answer, Fault> {
     let odd = |what: &str| Fault::new(Class::RetryableFew, format!("a normal answer {what}"));
     let body = body.ok_or_else(|| odd("without a body"))?;
     let body: Body = serde_json::from_str(body.get()).map_err(|error| odd(&format!("with a broken body: {error}")))?;
     let total = body.total_count.ok_or_else(|| odd("without totalCount"))?.text();
     let total = total.parse().map_err(|_| odd(&format!("whose totalCount is {total:?}")))?;
     let items = match body.items {
-        Some(items) => rows(&items).map_err(|error| odd(&format!("with broken items: {error}")))?,
+        Some(items) => rows(&items, limit).map_err(|error| odd(&format!("with broken items: {error}")))?,
         None => Vec::new(),
     };
     Ok(Answer::Page { total, items })
 }
 
-/// `[rows]`, `{"item": [rows]}`, `{"item": row}`, `{row}`, and nothing as `[]`, `{}`, `""` or null.
-fn rows(items: &RawValue) -> Result<Vec<Item>, serde_json::Error> {
+/// `[rows]`, `{"item": [rows]}`, `{"item": row}`, `{row}`, and nothing as `[]`, `{}`, `""` or null. An `item` in an `item` is no
+/// further list, so every byte is read a fixed number of times however deep a page is nested.
+fn rows(items: &RawValue, limit: u64) -> Result<Vec<Item>, serde_json::Error> {
+    let Some(object) = object(items)? else { return list(items, limit) };
+    let row = match object.get("item") {
+        Some(inner) => match self::object(inner)? {
+            Some(row) => row,
+            None => return list(inner, limit),
+        },
+        None => object,
+    };
+    Ok(if row.is_empty() { Vec::new() } else { vec![item(row)] })
+}
+
+fn object(value: &RawValue) -> Result<Option<RawItem>, serde_json::Error> {
+    if value.get().starts_with('{') { serde_json::from_str(value.get()).map(Some) } else { Ok(None) }
+}
+
+/// `[rows]`, and nothing as `[]`, `""` or null.
+fn list(items: &RawValue, limit: u64) -> Result<Vec<Item>, serde_json::Error> {
     match items.get().as_bytes()[0] {
-        b'[' => {
-            let rows: Vec<RawItem> = serde_json::from_str(items.get())?;
-            Ok(rows.into_iter().map(item).collect())
-        }
-        b'{' => {
-            let object: RawItem = serde_json::from_str(items.get())?;
-            match object.get("item") {
-                Some(inner) => rows(inner),
-                None if object.is_empty() => Ok(Vec::new()),
-                None => Ok(vec![item(object)]),
-            }
-        }
+        b'[' => serde_json::Deserializer::from_str(items.get()).deserialize_seq(AtMost(limit)),
         b'n' => Ok(Vec::new()),
         // A string can only be the empty one; anything else is an error that names what it is.
         _ => match serde_json::from_str::<&str>(items.get())?.trim() {
             "" => Ok(Vec::new()),
             _ => serde_json::from_str::<Vec<RawItem>>(items.get()).map(|_| Vec::new()),
         },
+    }
+}
+
+/// Reads so many rows and not one more: a page is not kept, or even read, beyond what was asked for.
+struct AtMost(u64);
+
+impl<'de> Visitor<'de> for AtMost {
+    type Value = Vec<Item>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "at most {} rows", self.0)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut rows: A) -> Result<Vec<Item>, A::Error> {
+        let mut items = Vec::new();
+        while let Some(row) = rows.next_element::<&RawValue>()? {
+            if items.len() as u64 == self.0 {
+                return Err(A::Error::custom(format_args!("more rows than the {} that were asked for", self.0)));
+            }
+            items.push(any_item(row));
+        }
+        Ok(items)
+    }
+}
+
+/// A row that is no object, or has a name that cannot be read, is still one row: it is set aside, and its page is not lost.
+fn any_item(row: &RawValue) -> Item {
+    match serde_json::from_str::<RawItem>(row.get()) {
+        Ok(row) => item(row),
+        Err(_) => Item::from([(String::new(), Field::Unreadable(row.get().to_owned()))]),
     }
 }
 
@@ -196,7 +265,7 @@ mod tests {
     use super::*;
 
     fn page(body: &str) -> (u64, usize) {
-        match read(200, body) {
+        match read(200, body, 1000) {
             Ok(Answer::Page { total, items }) => (total, items.len()),
             other => panic!("{body}: {other:?}"),
         }
@@ -226,21 +295,62 @@ mod tests {
     }
 
     #[test]
+    fn more_rows_than_were_asked_for_are_no_page() {
+        for (rows, asked, fine) in [(3, 3, true), (4, 3, false), (400_000, 1000, false)] {
+            let rows = vec!["{\"a\":1}"; rows].join(",");
+            let body = format!(r#"{{"header":{{"resultCode":"00"}},"body":{{"items":[{rows}],"totalCount":3555}}}}"#);
+            let read = read(200, &body, asked);
+            assert_eq!(read.is_ok(), fine, "{asked}");
+            let refused = |fault: &Fault| fault.class == Class::RetryableFew && fault.said.contains("asked for");
+            assert!(read.as_ref().err().is_none_or(refused), "{read:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_is_unwrapped_once_however_deep_it_is_nested() {
+        let depth = 5_000;
+        let items = format!("{}[]{}", "{\"item\":".repeat(depth), "}".repeat(depth));
+        let body = format!(r#"{{"header":{{"resultCode":"00"}},"body":{{"items":{items},"totalCount":1}}}}"#);
+        // A row without a field that is known: it will be set aside. Unwrapped level by level, it would be no row, at a quadratic price.
+        let Ok(Answer::Page { items, .. }) = read(200, &body, 1000) else { panic!() };
+        assert!(matches!(&items[..], [item] if matches!(item.get("item"), Some(Field::Unreadable(_)))));
+    }
+
+    #[test]
     fn no_data_has_no_body() {
         let body = r#"{"response":{"header":{"resultCode":"03","resultMsg":"NODATA_ERROR"}}}"#;
-        assert_eq!(read(200, body), Ok(Answer::NoData));
+        assert_eq!(read(200, body, 1000), Ok(Answer::NoData));
     }
 
     #[test]
     fn one_bad_value_costs_no_page() {
         let body = r#"{"header":{"resultCode":0},"body":{"totalCount":1,"items":[
             {"a":"\ud800","b":1.50,"c":null,"d":{"e":1},"f":"\u0000","g":"\ud55c"}]}}"#;
-        let Ok(Answer::Page { items, .. }) = read(200, body) else { panic!() };
+        let Ok(Answer::Page { items, .. }) = read(200, body, 1000) else { panic!() };
         let text = |t: &str| Field::Text(t.to_owned());
         let raw = |t: &str| Field::Unreadable(t.to_owned());
         let values: Vec<_> = items[0].values().cloned().collect();
         let expected = [raw("\"\\ud800\""), text("1.50"), text(""), raw("{\"e\":1}"), text("\0"), text("한")];
         assert_eq!(values, expected);
+    }
+
+    #[test]
+    fn a_row_that_is_none_costs_no_page() {
+        let body = r#"{"header":{"resultCode":0},"body":{"totalCount":4,"items":[{"a":"b"},null,{"\ud800":"x"},7]}}"#;
+        let Ok(Answer::Page { items, .. }) = read(200, body, 1000) else { panic!() };
+        let set_aside = items.iter().filter(|item| matches!(item.get(""), Some(Field::Unreadable(_)))).count();
+        assert_eq!((items.len(), set_aside), (4, 3));
+    }
+
+    #[test]
+    fn commas_that_nothing_follows_are_passed_over() {
+        let strict =
+            r#"{"header":{"resultCode":"00"},"body":{"items":[{"a":"b,}","c":"\",]"},{"a":"1"}],"totalCount":2}}"#;
+        let loose = strict.replace("\"}", "\" ,\n}").replace("}]", "},]").replace("2}}", "2,},}");
+        assert_ne!(strict, loose);
+        assert_eq!(read(200, &loose, 1000), read(200, strict, 1000));
+        assert!(read(200, strict, 1000).is_ok());
+        assert_eq!(without_trailing_commas(strict), None);
     }
 
     #[test]
@@ -262,7 +372,7 @@ mod tests {
             (200, r#"{"cmmMsgHeader":{"errMsg":"LIMITED_NUMBER_OF_SERVICE_REQUESTS_EXCEEDS_ERROR"}}"#, Class::Quota),
             (
                 200,
-                r#"{"header":{"resultCode":"00"},"body":{"items":[{"a":"b",}],"totalCount":1}}"#,
+                r#"{"header":{"resultCode":"00"},"body":{"items":[{"a":"b",,}],"totalCount":1}}"#,
                 Class::RetryableFew,
             ),
             (200, r#"{"header":{"resultCode":"00"},"body":{"items":"rows","totalCount":1}}"#, Class::RetryableFew),
@@ -271,7 +381,7 @@ mod tests {
             (502, r#"{"cut":"#, Class::Retryable),
             (200, "<response><header><resultCode>22</resultCode></header></response>", Class::Quota),
         ] {
-            let fault = read(status, body).unwrap_err();
+            let fault = read(status, body, 1000).unwrap_err();
             assert_eq!(fault.class, class, "{body}: {fault}");
         }
     }

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use super::paging::Flaw;
+
 /// What can be done about a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
@@ -101,17 +103,13 @@ pub enum UpstreamError {
         /// Pages read.
         pages: u32,
     },
-    /// No crawl reached the total that the upstream itself announced.
-    #[error(
-        "data.go.kr ended before its own total in each of {crawls} crawls; the last one had {rows} of {total} rows"
-    )]
-    Short {
+    /// No crawl made sense.
+    #[error("data.go.kr contradicted itself in each of {crawls} crawls; in the last one {flaw}")]
+    Flawed {
         /// How many crawls were made.
         crawls: u32,
-        /// Rows of the last one.
-        rows: u64,
-        /// The total that it announced.
-        total: u64,
+        /// What was wrong with the last one.
+        flaw: Flaw,
     },
 }
 
@@ -187,7 +185,12 @@ pub fn from_text(status: u16, body: &str) -> Fault {
         ("API not found", Class::Fatal),
     ];
     let known = sentences.into_iter().find(|(sentence, _)| text.starts_with(sentence)).map(|(_, class)| class);
-    Fault::new(known.unwrap_or_else(|| class_of_status(status)), said)
+    let class = known.unwrap_or_else(|| match status {
+        // The portal's own words about a key are never a web page: this is from a firewall in front of it.
+        401 | 403 if text.starts_with('<') => Class::Fatal,
+        _ => class_of_status(status),
+    });
+    Fault::new(class, said)
 }
 
 /// What a status means when the body does not say.
@@ -268,6 +271,8 @@ mod tests {
             (500, "Unexpected errors", Class::Retryable),
             (502, "<html>502 Bad Gateway</html>", Class::Retryable),
             (400, "<html>Request Blocked</html>", Class::Fatal),
+            (401, "<html>Authentication Required</html>", Class::Fatal),
+            (403, "<!DOCTYPE html><html>Access Denied</html>", Class::Fatal),
             (301, "", Class::Fatal),
             (200, "", Class::RetryableFew),
             (504, "", Class::Retryable),

@@ -15,17 +15,17 @@ use tokio::time::{Instant, sleep, timeout};
 pub use envelope::{Field, Item};
 pub use errors::{Class, Fault, UpstreamError};
 pub use key::{KeyError, ServiceKey};
-pub use paging::{Crawl, Progress, Published, crawl};
+pub use paging::{Crawl, Flaw, Progress, Published, crawl, multiset};
 
 use crate::session::Lease;
 use crate::tls;
 use envelope::Answer;
 
-/// Rows that one page may have; the portal's maximum.
+/// Rows that a page usually has; the portal's maximum.
 pub const ROWS_PER_PAGE: u64 = 1000;
 
-/// A page larger than this is no page (1000 rows are about 0.84 MB).
-const MAX_PAGE_BYTES: usize = 32 << 20;
+/// A page larger than this is no page (1000 rows are about 0.84 MB). It also bounds for how long reading a page keeps a signal waiting.
+const MAX_PAGE_BYTES: usize = 8 << 20;
 
 /// The gateway delays or blocks requests that have none.
 const USER_AGENT: &str = concat!("geuneul-ingest/", env!("CARGO_PKG_VERSION"), " (monthly mirror of public data)");
@@ -111,19 +111,19 @@ impl Upstream {
     }
 
     /// The one place where the key meets a URL.
-    fn request(&self, page: u32) -> reqwest::RequestBuilder {
+    fn request(&self, page: u32, size: u64) -> reqwest::RequestBuilder {
         let mut url = self.address.clone();
         let key = self.key.encoded();
-        url.set_query(Some(&format!("serviceKey={key}&pageNo={page}&numOfRows={ROWS_PER_PAGE}&type=json")));
+        url.set_query(Some(&format!("serviceKey={key}&pageNo={page}&numOfRows={size}&type=json")));
         self.http.get(url)
     }
 
     /// Asks for one page until it comes, or its deadline, or an error that asking again does not change.
-    async fn page(&self, page: u32) -> Result<Answer, UpstreamError> {
+    async fn page(&self, page: u32, size: u64) -> Result<Answer, UpstreamError> {
         let started = Instant::now();
         let deadline = (started + self.pace.page).min(self.give_up);
         for attempt in 1.. {
-            let fault = match timeout(deadline.saturating_duration_since(Instant::now()), self.ask(page)).await {
+            let fault = match timeout(deadline.saturating_duration_since(Instant::now()), self.ask(page, size)).await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(fault)) => fault,
                 Err(_) => Fault::new(Class::Retryable, "no answer in time"),
@@ -146,14 +146,14 @@ impl Upstream {
     }
 
     /// One request and its answer. The one way out for what the other side said: nothing that repeats the key gets through.
-    async fn ask(&self, page: u32) -> Result<Answer, Fault> {
-        let asked = self.exchange(page).await;
+    async fn ask(&self, page: u32, size: u64) -> Result<Answer, Fault> {
+        let asked = self.exchange(page, size).await;
         asked.map_err(|fault| if self.key.is_repeated_in(&fault.said) { fault.unsaid() } else { fault })
     }
 
-    async fn exchange(&self, page: u32) -> Result<Answer, Fault> {
+    async fn exchange(&self, page: u32, size: u64) -> Result<Answer, Fault> {
         let exchange = async {
-            let mut response = self.request(page).send().await.map_err(transport)?;
+            let mut response = self.request(page, size).send().await.map_err(transport)?;
             let status = response.status().as_u16();
             if let 300..=399 = status {
                 return Err(redirect(status, response.headers()));
@@ -168,7 +168,7 @@ impl Upstream {
             let key = self.key.clone();
             // On a thread of its own, so that a signal is heard meanwhile. Bytes that are no UTF-8 become U+FFFD, and a row that has one
             // is set aside.
-            let read = move || envelope::read(status, &key.redact(String::from_utf8_lossy(&body)));
+            let read = move || envelope::read(status, &key.redact(String::from_utf8_lossy(&body)), size);
             match tokio::task::spawn_blocking(read).await {
                 Ok(answer) => answer,
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
@@ -219,7 +219,7 @@ mod tests {
         let base = "http://127.0.0.1:9".parse().unwrap();
         let endpoint = Endpoint { base, key: ServiceKey::parse("0123456789a+b/c=").unwrap() };
         let upstream = Upstream::new(&endpoint, "/openapi/x", Pace::UNATTENDED).unwrap();
-        let request = upstream.request(2).build().unwrap();
+        let request = upstream.request(2, 1000).build().unwrap();
         assert_eq!(
             request.url().as_str(),
             "http://127.0.0.1:9/openapi/x?serviceKey=0123456789a%2Bb%2Fc%3D&pageNo=2&numOfRows=1000&type=json"

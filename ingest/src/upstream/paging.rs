@@ -1,5 +1,8 @@
 //! One crawl: every page once, from page 1.
 
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
 use sha2::{Digest, Sha256};
 
 use super::envelope::{Answer, Field, Item};
@@ -59,51 +62,127 @@ pub struct Crawl {
     pub rows: Vec<Published>,
     /// `totalCount` of the last page that had one.
     pub total: u64,
-    /// Every page announced the same total, and none was the page before it once more.
+    /// Every page announced the same total.
     pub steady: bool,
+    /// The pages that had rows.
+    pages: Vec<Page>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Page {
+    rows: usize,
+    fingerprint: [u8; 32],
+}
+
+/// Why no snapshot can be made of a walk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Flaw {
+    /// A page had the same rows as an earlier one.
+    #[error("page {page} was page {earlier} once more")]
+    Repeated {
+        /// The page.
+        page: usize,
+        /// The earlier one.
+        earlier: usize,
+    },
+    /// The pages ended before the total was reached.
+    #[error("the pages ended after {rows} of {total} rows")]
+    Short {
+        /// Rows read.
+        rows: u64,
+        /// The total that was announced.
+        total: u64,
+    },
+    /// There are more rows than there should be.
+    #[error("the pages had {rows} rows, of only {total} in all")]
+    Surplus {
+        /// Rows read.
+        rows: u64,
+        /// The total that was announced.
+        total: u64,
+    },
 }
 
 impl Crawl {
-    fn add(&mut self, page: u32, total: u64, rows: Vec<Published>) {
-        let repeated = !rows.is_empty() && self.rows.ends_with(&rows);
-        self.steady &= (page == 1 || total == self.total) && !repeated;
+    /// Before the first page.
+    #[expect(clippy::new_without_default, reason = "a walk without a page is a beginning, and no value of its own")]
+    pub fn new() -> Self {
+        Crawl { rows: Vec::new(), total: 0, steady: true, pages: Vec::new() }
+    }
+
+    /// The next page.
+    pub fn add(&mut self, page: u32, total: u64, rows: Vec<Published>) {
+        self.steady &= page == 1 || total == self.total;
         self.total = total;
+        if !rows.is_empty() {
+            self.pages.push(Page { rows: rows.len(), fingerprint: multiset(&rows) });
+        }
         self.rows.extend(rows);
     }
 
-    /// The pages ended before the total was reached.
-    pub fn is_short(&self) -> bool {
-        (self.rows.len() as u64) < self.total
+    /// What this walk contradicts itself in, if it does.
+    pub fn flaw(&self) -> Option<Flaw> {
+        let (rows, total) = (self.rows.len() as u64, self.total);
+        let repeated = self.pages.iter().enumerate().find_map(|(page, rows)| {
+            let earlier = self.pages[..page].iter().position(|earlier| earlier == rows)?;
+            Some(Flaw::Repeated { page: page + 1, earlier: earlier + 1 })
+        });
+        repeated.or_else(|| match rows.cmp(&total) {
+            Ordering::Less => Some(Flaw::Short { rows, total }),
+            Ordering::Equal => None,
+            Ordering::Greater => Some(Flaw::Surplus { rows, total }),
+        })
+    }
+
+    /// Rows of the first page: where the listing was cut.
+    pub fn first_page(&self) -> usize {
+        self.pages.first().map_or(0, |page| page.rows)
+    }
+
+    /// Two pages have a row in common: the row is published twice, or it was read twice and another one not at all. Pages that are
+    /// cut elsewhere tell which.
+    pub fn repeats_rows(&self) -> bool {
+        let mut page_of = HashMap::new();
+        let page_numbers =
+            self.pages.iter().enumerate().flat_map(|(number, page)| std::iter::repeat_n(number, page.rows));
+        self.rows.iter().zip(page_numbers).any(|(row, page)| *page_of.entry(row.fingerprint).or_insert(page) != page)
     }
 
     /// The walk agrees with itself: one total throughout, and exactly as many rows. Necessary for a complete snapshot, and not enough:
     /// rows that move between pages while the walk goes on are missed without any count being wrong.
     pub fn is_consistent(&self) -> bool {
-        self.steady && self.rows.len() as u64 == self.total
+        self.steady && self.flaw().is_none()
     }
 
     /// SHA-256 of the multiset of rows: equal exactly when two crawls carry the same rows, equal ones counted, in whatever order.
     pub fn fingerprint(&self) -> [u8; 32] {
-        let mut rows: Vec<[u8; 32]> = self.rows.iter().map(|row| row.fingerprint).collect();
-        rows.sort_unstable();
-        Sha256::digest(rows.concat()).into()
+        multiset(&self.rows)
     }
 }
 
-/// Walks over all pages. `turned` is called after each page; the walk ends when it fails.
+/// SHA-256 of rows in any order, equal ones counted.
+pub fn multiset(rows: &[Published]) -> [u8; 32] {
+    let mut rows: Vec<[u8; 32]> = rows.iter().map(|row| row.fingerprint).collect();
+    rows.sort_unstable();
+    Sha256::digest(rows.concat()).into()
+}
+
+/// Walks over all pages, of `size` rows each; a page that was there before is the last one. `turned` is called after each page; the walk
+/// ends when it fails.
 pub async fn crawl(
     upstream: &Upstream,
+    size: u64,
     turned: &mut impl AsyncFnMut(Progress) -> Result<(), Error>,
 ) -> Result<Crawl, Error> {
-    let mut crawl = Crawl { rows: Vec::new(), total: 0, steady: true };
+    let mut crawl = Crawl::new();
     for page in 1..=MAX_PAGES {
-        let answer = upstream.page(page).await?;
+        let answer = upstream.page(page, size).await?;
         let Answer::Page { total, items } = answer else { return Ok(crawl) };
         let empty = items.is_empty();
         crawl.add(page, total, items.into_iter().map(Published::from).collect());
         let rows = crawl.rows.len() as u64;
         turned(Progress { pages: page, rows, total }).await?;
-        if empty || rows >= total {
+        if empty || rows >= total || matches!(crawl.flaw(), Some(Flaw::Repeated { .. })) {
             return Ok(crawl);
         }
     }
@@ -120,7 +199,9 @@ mod tests {
     }
 
     fn crawl(items: Vec<Item>) -> Crawl {
-        Crawl { total: items.len() as u64, rows: items.into_iter().map(Published::from).collect(), steady: true }
+        let mut crawl = Crawl::new();
+        crawl.add(1, items.len() as u64, items.into_iter().map(Published::from).collect());
+        crawl
     }
 
     #[test]
@@ -140,12 +221,28 @@ mod tests {
 
     #[test]
     fn a_server_that_sends_one_page_over_and_over_is_not_believed() {
-        let page = || vec![Published::from(item("n", "a")), Published::from(item("n", "b"))];
-        let mut crawl = Crawl { rows: Vec::new(), total: 0, steady: true };
-        crawl.add(1, 4, page());
-        assert!(crawl.is_short() && crawl.steady);
-        crawl.add(2, 4, page());
-        assert!(!crawl.is_consistent());
+        let rows = |names: [&str; 2]| names.map(|name| Published::from(item("n", name))).to_vec();
+        let mut crawl = Crawl::new();
+        crawl.add(1, 6, rows(["a", "b"]));
+        assert_eq!(crawl.flaw(), Some(Flaw::Short { rows: 2, total: 6 }));
+        crawl.add(2, 6, rows(["c", "d"]));
+        crawl.add(3, 6, rows(["b", "a"]));
+        assert_eq!(crawl.flaw(), Some(Flaw::Repeated { page: 3, earlier: 1 }), "in whatever order");
+    }
+
+    #[test]
+    fn a_row_on_two_pages_is_a_doubt_and_twice_on_one_page_is_none() {
+        let walk = |pages: [&[&str]; 2]| {
+            let mut crawl = Crawl::new();
+            for (page, names) in (1..).zip(pages) {
+                crawl.add(page, 4, names.iter().map(|name| Published::from(item("n", name))).collect());
+            }
+            crawl
+        };
+        assert!(!walk([&["a", "a"], &["b", "c"]]).repeats_rows());
+        assert!(walk([&["a", "b"], &["c", "a"]]).repeats_rows());
+        let surplus = walk([&["a", "b", "c"], &["d", "e"]]);
+        assert_eq!((surplus.flaw(), surplus.first_page()), (Some(Flaw::Surplus { rows: 5, total: 4 }), 3));
     }
 
     proptest! {

@@ -3,12 +3,15 @@
 mod certificates;
 mod commands;
 mod commit;
+mod crashes;
 mod faults;
 mod hostile;
+mod identity;
 mod kill;
 mod lock;
 mod mirror;
 mod ping;
+mod portal;
 mod proxy;
 mod real_months;
 mod rooms;

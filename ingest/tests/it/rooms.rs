@@ -39,7 +39,14 @@ fn no_aws_and_one_crypto_library() {
 fn pure_rooms_are_pure() {
     let pure = [
         "src/plan.rs",
+        "src/plan/changes.rs",
+        "src/plan/guards.rs",
         "src/identity.rs",
+        "src/identity/clusters.rs",
+        "src/identity/keys.rs",
+        "src/identity/likeness.rs",
+        "src/identity/outcome.rs",
+        "src/identity/succession.rs",
         "src/record.rs",
         "src/source/library.rs",
         "src/upstream/envelope.rs",

@@ -1,6 +1,6 @@
 //! Nothing is deactivated on doubt, and nothing is lost to a bad row.
 
-use crate::world::World;
+use crate::world::{MONTHLY, PATIENT, World};
 use geuneul::{Outcome, Withheld, WithheldReason};
 use rehearsal::snapshot::{Rows, generate};
 use rehearsal::upstream::Envelope;
@@ -19,7 +19,7 @@ fn more_than_the_cap_is_withheld() {
     world.upstream.set_rows(fewer.clone());
     let report = world.month().expect(Outcome::Withheld);
     assert_eq!(report.withheld, Some(Withheld { deactivations: 11, reason: WithheldReason::OverCap }));
-    assert_eq!((report.deactivated, report.updated, report.active), (0, 1, 120));
+    assert_eq!((report.deactivated, report.updated, report.active, report.duplicates), (0, 1, 119, 1));
     assert_eq!(world.ledger(), ["succeeded", "withheld"]);
 
     fewer.push(rows[0].clone());
@@ -44,6 +44,80 @@ fn a_listing_that_moves_under_its_reader_deactivates_nothing() {
     assert!(withheld.deactivations > 0 && report.inserted > 0);
     assert_eq!((report.complete, report.deactivated), (false, 0));
     assert_eq!(world.upstream.requests().len(), 4 + 8, "four crawls of two pages, and no more");
+}
+
+/// Nothing is written of what a server sends that cannot page.
+#[test]
+fn a_page_that_comes_again_or_has_more_rows_than_were_asked_for_is_refused() {
+    let rows = generate(7, 1500);
+    let world = World::new(rows[..30].to_vec());
+    world.mirror();
+    let versions = world.row_versions();
+    world.upstream.set_rows(rows);
+    // It ignores which page is asked for, and then how many rows.
+    for (more, code, requests) in [(0, "upstream_inconsistent", 4 * 2), (1, "upstream_unavailable", 3)] {
+        let before = world.upstream.requests().len();
+        world.upstream.cut_pages(move |_, size, _| (0..size + more).collect());
+        let report = world.run_here(PATIENT);
+        assert_eq!((report.outcome, report.error.unwrap().code.as_str()), (Outcome::UpstreamFailed, code));
+        assert_eq!(world.upstream.requests().len() - before, requests);
+        assert_eq!(world.row_versions(), versions);
+    }
+}
+
+/// The totals agree, and every crawl finds the same rows: five of them twice, and the last five never.
+#[test]
+fn pages_that_overlap_in_the_same_way_every_time_retire_nothing_and_bear_nothing() {
+    let rows = generate(8, 1100);
+    let world = World::new(rows);
+    world.mirror();
+    let versions = world.row_versions();
+    world.upstream.cut_pages(|page, size, all| {
+        let first = (page - 1) * (size - 5);
+        (first..(first + size).min(all - 5)).collect()
+    });
+    let with_flag = world.month().expect(Outcome::Withheld);
+    // The same without the flag: a success could not be relied on.
+    let without = world.invoke(&MONTHLY[..1]).expect(Outcome::Withheld);
+    for report in [with_flag, without] {
+        let withheld = Withheld { deactivations: 5, reason: WithheldReason::UnprovenSnapshot };
+        assert_eq!((report.complete, report.withheld), (false, Some(withheld)));
+        assert_eq!((report.fetched, report.unchanged, report.inserted, report.deactivated), (1095, 1095, 0, 0));
+    }
+    assert_eq!(world.row_versions(), versions);
+    let sizes = world.upstream.requests().into_iter().map(|request| request.get("numOfRows").unwrap().to_owned());
+    let mut sizes: Vec<String> = sizes.skip(4).step_by(2).take(4).collect();
+    sizes.dedup();
+    assert_eq!(sizes, ["1000", "900", "1000", "900"]);
+}
+
+#[test]
+fn rows_that_are_published_twice_are_proven_at_no_further_cost() {
+    let mut rows = generate(9, 1100);
+    rows[1050] = rows[3].clone();
+    let world = World::new(rows);
+    let report = world.mirror();
+    assert_eq!((report.complete, report.inserted, world.upstream.requests().len()), (true, 1100, 4));
+    assert_eq!(world.mirror().unchanged, 1100);
+}
+
+/// A row at the front during each walk: the last row of each page is the first one of the next, too.
+#[test]
+fn a_row_that_is_read_twice_bears_no_second_place() {
+    let rows = generate(10, 1100);
+    let world = World::new(rows);
+    world.mirror();
+    let ordinals = || world.texts("SELECT key FROM ingest.places WHERE key ~ '#' ORDER BY key");
+    let before = ordinals();
+    let fresh = generate(11, 40);
+    world.upstream.before_each(move |number, rows| {
+        if number % 2 == 0 {
+            rows.insert(0, fresh[number].clone());
+        }
+    });
+    let report = world.month().expect(Outcome::Withheld);
+    assert_eq!(report.inserted, 3, "the rows that came in the walks before the last one");
+    assert_eq!(ordinals(), before);
 }
 
 #[test]
@@ -101,9 +175,43 @@ fn a_row_that_cannot_be_named_withholds_deactivation() {
     let mut rows = generate(6, 200);
     let world = World::new(rows.clone());
     world.mirror();
-    set(&mut rows, 7, "lbrryNm", "");
-    world.upstream.set_rows(rows);
-    let report = world.month().expect(Outcome::Withheld);
-    let expected = Withheld { deactivations: 1, reason: WithheldReason::UnprovenSnapshot };
-    assert_eq!((report.rejected, report.withheld, report.active), (1, Some(expected), 200));
+    // Empty; or random and so long that no index of the database has room for a key with it.
+    let long: String = (0..900u32).filter_map(|at| char::from_u32(0xac00 + at * 7919 % 11_000)).collect();
+    for name in ["", &long] {
+        set(&mut rows, 7, "lbrryNm", name);
+        world.upstream.set_rows(rows.clone());
+        let report = world.month().expect(Outcome::Withheld);
+        let expected = Withheld { deactivations: 1, reason: WithheldReason::UnnamedRow };
+        assert_eq!((report.rejected, report.withheld, report.active + report.duplicates), (1, Some(expected), 200));
+        assert!(report.complete);
+    }
+}
+
+#[test]
+fn a_listing_that_moves_now_and_then_retires_nothing_that_is_listed() {
+    for seed in 0..3 {
+        let rows = generate(seed, 1100);
+        let world = World::new(rows.clone());
+        world.mirror();
+        let fresh = generate(seed + 100, 90);
+        // In the first crawls a row goes and another comes; then the listing rests, or does not.
+        let restless = 2 + seed as usize * 2;
+        world.upstream.before_each(move |number, rows| {
+            if number <= restless {
+                rows.remove(number * 331 % 1000);
+                rows.insert(0, fresh[number].clone());
+            }
+        });
+        let report = world.month().report();
+        let here: std::collections::HashSet<String> = world.upstream.rows().iter().map(key).collect();
+        let retired =
+            world.texts("SELECT key FROM ingest.places WHERE deleted_at IS NOT NULL AND duplicate_of IS NULL");
+        assert!(retired.iter().all(|key| !here.contains(key)), "seed {seed}: {retired:?}");
+        assert_eq!(report.outcome, if report.complete { Outcome::Succeeded } else { Outcome::Withheld }, "{report:?}");
+        assert_eq!(report.complete, restless <= 4, "four crawls of two pages, two of them at rest: {restless}");
+    }
+}
+
+fn key(row: &rehearsal::snapshot::Row) -> String {
+    format!("{}/{}", row["insttCode"].as_str().unwrap(), row["lbrryNm"].as_str().unwrap())
 }

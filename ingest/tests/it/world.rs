@@ -111,6 +111,11 @@ impl World {
         report
     }
 
+    /// Runs the monthly command with a further flag.
+    pub fn month_with(&self, flag: &str) -> Finished {
+        self.invoke(&[&MONTHLY[..], &[flag]].concat())
+    }
+
     /// Starts the monthly command.
     pub fn start(&self) -> Running {
         let child = self.program().args(MONTHLY).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -225,12 +230,13 @@ impl From<Output> for Finished {
 }
 
 impl Finished {
-    /// The report, which must be all of stdout and agree with the exit code.
+    /// The report, which must be all of stdout, but for a preview before it, and agree with the exit code.
     pub fn report(&self) -> RunReport {
         let lines: Vec<&str> = self.stdout.lines().collect();
-        let [line] = lines[..] else { panic!("stdout is not one line: {self:?}") };
+        let [preview @ .., line] = &lines[..] else { panic!("stdout is empty: {self:?}") };
         let report = RunReport::from_line(line).expect("a report").expect("a readable report");
         assert_eq!(self.code, Some(report.outcome.exit_code().into()), "{self:?}");
+        assert_eq!(preview.is_empty(), report.outcome != Outcome::DryRun, "{self:?}");
         report
     }
 

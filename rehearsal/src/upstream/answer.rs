@@ -45,6 +45,13 @@ pub enum Answer {
         /// What is delivered before the connection breaks.
         body: Vec<u8>,
     },
+    /// Elsewhere, as the portal's http address answers.
+    Moved {
+        /// The status code.
+        status: u16,
+        /// The Location header.
+        location: String,
+    },
     /// Nothing, ever; the connection stays open.
     Silence,
 }
@@ -58,6 +65,12 @@ impl Answer {
     /// HTML, as the firewall in front of the gateway sends it.
     pub fn html(status: u16, text: &str) -> Answer {
         Answer::Whole { status, content_type: "text/html; charset=utf-8", body: text.into() }
+    }
+
+    /// A page whose `items` are this, whatever it is.
+    pub fn items(envelope: Envelope, items: &Value, total: usize) -> Answer {
+        let header = json!({"resultCode": "00", "resultMsg": "NORMAL_SERVICE"});
+        wrap(envelope, json!({"header": header, "body": {"items": items, "totalCount": total}}))
     }
 
     /// JSON with status 200.
@@ -115,6 +128,10 @@ impl Answer {
                 let broken = Err(std::io::Error::other("cut short"));
                 let stream = futures_util::stream::iter([Ok(body), broken]);
                 response.body(Body::from_stream(stream)).expect("the answer is valid HTTP")
+            }
+            Answer::Moved { status, location } => {
+                let response = Response::builder().status(status).header("location", location);
+                response.body(Body::empty()).expect("the answer is valid HTTP")
             }
             Answer::Silence => std::future::pending().await,
         }

@@ -68,12 +68,14 @@ pub struct Fault {
 }
 
 type Shift = Box<dyn FnMut(usize, &mut Rows) + Send>;
+type Cut = Box<dyn FnMut(usize, usize, usize) -> Vec<usize> + Send>;
 
 struct Stage {
     rows: Rows,
     envelope: Envelope,
     faults: VecDeque<Fault>,
     shift: Option<Shift>,
+    cut: Option<Cut>,
     gate: Option<Arc<gate::Inner>>,
     requests: Vec<Request>,
 }
@@ -100,6 +102,7 @@ impl Upstream {
             envelope: Envelope::New,
             faults: VecDeque::new(),
             shift: None,
+            cut: None,
             gate: None,
             requests: Vec::new(),
         }));
@@ -141,6 +144,11 @@ impl Upstream {
         self.stage().rows = rows;
     }
 
+    /// The month as it is now.
+    pub fn rows(&self) -> Rows {
+        self.stage().rows.clone()
+    }
+
     /// Switches between the two envelopes.
     pub fn envelope(&self, envelope: Envelope) {
         self.stage().envelope = envelope;
@@ -158,6 +166,11 @@ impl Upstream {
             number += 1;
             shift(number, rows);
         }));
+    }
+
+    /// Cuts pages in another way than the service should: given the page, its size and the number of rows, the rows that are on it.
+    pub fn cut_pages(&self, cut: impl FnMut(usize, usize, usize) -> Vec<usize> + Send + 'static) {
+        self.stage().cut = Some(Box::new(cut));
     }
 
     /// From now on requests wait, after `passes` more have been answered, until the gate is released.
@@ -229,7 +242,7 @@ fn decide(stage: &mut Stage, request: &Request) -> Answer {
     if request.user_agent.is_none() {
         return Answer::html(400, "<html><body>Request Blocked</body></html>");
     }
-    let Stage { rows, envelope, faults, shift, .. } = stage;
+    let Stage { rows, envelope, faults, shift, cut, .. } = stage;
     if let Some(shift) = shift {
         shift(0, rows);
     }
@@ -253,7 +266,10 @@ fn decide(stage: &mut Stage, request: &Request) -> Answer {
     if request.get("type") != Some("json") || page == 0 || size == 0 || size > 1000 {
         return Answer::error(ErrorForm::Json, "10", "INVALID_REQUEST_PARAMETER_ERROR");
     }
-    let items: Vec<&Row> = rows.iter().skip((page - 1) * size).take(size).collect();
+    let items: Vec<&Row> = match cut {
+        Some(cut) => cut(page, size, rows.len()).into_iter().map(|at| &rows[at]).collect(),
+        None => rows.iter().skip((page - 1) * size).take(size).collect(),
+    };
     Answer::page(*envelope, &items, rows.len(), page, size)
 }
 

@@ -1,0 +1,182 @@
+//! When two rows are one library.
+
+use std::fmt;
+
+use unicode_normalization::UnicodeNormalization;
+
+use crate::record::Position;
+
+/// Rows of one library lie at most this far apart, in metres; institutions measure one building within three.
+const NEAR_METRES: f64 = 150.0;
+
+/// What a row is compared by, in a form in which spelling does not matter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Likeness {
+    name: String,
+    address: Option<String>,
+    position: Option<Position>,
+    telephone: Option<String>,
+}
+
+/// Why two rows are one library. All of them need the same name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rule {
+    /// The same address.
+    Address,
+    /// At most 150 metres apart.
+    Near,
+    /// The same telephone. It only helps a library whose row vanished to be found again; rows that are listed side by side may be two
+    /// branches behind one number.
+    Telephone,
+}
+
+impl Rule {
+    /// The word for reports.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Rule::Address => "same name and address",
+            Rule::Near => "same name within 150 m",
+            Rule::Telephone => "same name and telephone",
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Likeness {
+    /// Of published values.
+    pub fn new(name: &str, address: Option<&str>, position: Option<Position>, telephone: Option<&str>) -> Self {
+        Likeness {
+            name: bare(name),
+            address: address.and_then(bare_address),
+            position,
+            telephone: telephone.and_then(bare_telephone),
+        }
+    }
+
+    /// The normalised name: rows that differ in it are never one library.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// It has coordinates.
+    pub fn is_located(&self) -> bool {
+        self.position.is_some()
+    }
+
+    /// Both rows are one library, wherever they are listed.
+    pub fn same(&self, other: &Likeness) -> Option<Rule> {
+        if self.name != other.name {
+            None
+        } else if self.address.is_some() && self.address == other.address {
+            Some(Rule::Address)
+        } else {
+            let near = self.position.zip(other.position).is_some_and(|(a, b)| metres(a, b) <= NEAR_METRES);
+            near.then_some(Rule::Near)
+        }
+    }
+
+    /// `other` is the library whose row vanished.
+    pub fn again(&self, other: &Likeness) -> Option<Rule> {
+        let same_telephone =
+            || self.name == other.name && self.telephone.is_some() && self.telephone == other.telephone;
+        self.same(other).or_else(|| same_telephone().then_some(Rule::Telephone))
+    }
+}
+
+/// NFKC without white space.
+fn bare(text: &str) -> String {
+    text.nfkc().filter(|c| !c.is_whitespace()).collect()
+}
+
+/// The same, and without commas and what stands in parentheses; one that is never closed reaches to the end.
+fn bare_address(text: &str) -> Option<String> {
+    let mut depth = 0_usize;
+    let mut address = String::new();
+    for c in bare(text).chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' => {}
+            _ if depth == 0 => address.push(c),
+            _ => {}
+        }
+    }
+    Some(address).filter(|address| !address.is_empty())
+}
+
+/// The digits. Placeholders (032-000-0000) are no telephone: all zeros but for the area code.
+fn bare_telephone(text: &str) -> Option<String> {
+    let digits: String = text.nfkc().filter(char::is_ascii_digit).collect();
+    let subscriber = digits.len().checked_sub(7)?;
+    digits[subscriber..].bytes().any(|digit| digit != b'0').then_some(digits)
+}
+
+/// Along the great circle, on a sphere: good to half a percent.
+fn metres(a: Position, b: Position) -> f64 {
+    let (north, south) = (a.latitude.to_radians(), b.latitude.to_radians());
+    let half = |angle: f64| (angle / 2.0).sin().powi(2);
+    let east = (a.longitude - b.longitude).to_radians();
+    2.0 * 6_371_008.8 * (half(north - south) + north.cos() * south.cos() * half(east)).sqrt().min(1.0).asin()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(latitude: f64, longitude: f64) -> Option<Position> {
+        Some(Position { latitude, longitude })
+    }
+
+    fn like(name: &str, address: &str, position: Option<Position>, telephone: &str) -> Likeness {
+        Likeness::new(name, Some(address), position, Some(telephone))
+    }
+
+    #[test]
+    fn spelling_is_no_difference() {
+        let one = like("판암 도서관", "대전광역시 동구 옥천로 180번길 20 (판암동)", None, "");
+        for (name, address) in [
+            ("판암도서관", "대전광역시 동구 옥천로180번길 20"),
+            ("판암\u{3000}도서관", "대전광역시 동구 옥천로 180번길, 20（판암동, 2층）"),
+            ("판암도서관", "대전광역시 동구 옥천로 180번길 20(판암동"),
+        ] {
+            assert_eq!(one.same(&like(name, address, None, "")), Some(Rule::Address), "{name} {address}");
+        }
+        assert_eq!(one.same(&like("판암도서관(어린이)", "대전광역시 동구 옥천로180번길 20", None, "")), None);
+    }
+
+    #[test]
+    fn a_name_alone_is_nothing() {
+        let nowhere = || Likeness::new("중앙도서관", None, None, None);
+        assert_eq!(nowhere().again(&nowhere()), None);
+        let only_brackets = || like("중앙도서관", "(2층)", None, "");
+        assert_eq!(only_brackets().again(&only_brackets()), None);
+    }
+
+    #[test]
+    fn near_ends_at_150_metres() {
+        let from = |position| like("관", "가", position, "");
+        let here = from(at(37.0, 127.0));
+        // One degree of latitude is 111,195 m on this sphere.
+        assert_eq!(here.same(&like("관", "나", at(37.0 + 149.9 / 111_195.0, 127.0), "")), Some(Rule::Near));
+        assert_eq!(here.same(&like("관", "나", at(37.0 + 150.1 / 111_195.0, 127.0), "")), None);
+        assert_eq!(here.same(&like("관", "나", None, "")), None);
+    }
+
+    #[test]
+    fn a_telephone_finds_again_and_merges_nothing() {
+        let (one, other) = (like("관", "가", None, "02-123-4567"), like("관", "나", None, "02)123 4567"));
+        assert_eq!((one.same(&other), one.again(&other)), (None, Some(Rule::Telephone)));
+        for placeholder in ["032-000-0000", "00-000-0000", "000-000-0000", "000-0000-0000", "02-0000-0000", "-", ""] {
+            assert_eq!(
+                like("관", "가", None, placeholder).again(&like("관", "나", None, placeholder)),
+                None,
+                "{placeholder}"
+            );
+        }
+    }
+}
