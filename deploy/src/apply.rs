@@ -164,24 +164,3 @@ fn whole(step: &ScheduleStep, registered: Option<&TaskDefinitionRef>) -> Answer<
     }
     Ok(schedule)
 }
-
-impl std::fmt::Display for Step {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Step::CreateParameter { name, .. } => write!(f, "create parameter {name}"),
-            Step::OverwriteParameter { name, .. } => write!(f, "write parameter {name} anew"),
-            Step::TagParameter { name, .. } => write!(f, "tag parameter {name}"),
-            Step::PutRolePolicy { role, policy, .. } => write!(f, "write policy {role}/{policy}"),
-            Step::Register { members, .. } => {
-                write!(f, "register task definition {}", members["family"].as_str().unwrap_or_default())
-            }
-            Step::CreateRole { name, .. } => write!(f, "create role {name}"),
-            Step::UpdateTrust { role, .. } => write!(f, "write who may assume role {role}"),
-            Step::TagRole { role, .. } => write!(f, "tag role {role}"),
-            Step::CreateGroup { name, .. } => write!(f, "create schedule group {name}"),
-            Step::TagGroup { name, .. } => write!(f, "tag schedule group {name}"),
-            Step::CreateSchedule(step) => write!(f, "create schedule {}, {}", step.run_task.job, step.schedule.state()),
-            Step::UpdateSchedule(step) => write!(f, "write schedule {}, {}", step.run_task.job, step.schedule.state()),
-        }
-    }
-}

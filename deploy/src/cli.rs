@@ -14,7 +14,7 @@ use crate::render::Style;
 
 /// Puts a container job on a schedule, switched off, proves one run, and only then lets it be switched on.
 #[derive(Debug, Parser)]
-#[command(name = "deploy", version, max_term_width = 100, args_override_self = true)]
+#[command(name = "deploy", version, max_term_width = 100, args_override_self = true, after_help = EXIT_CODES)]
 pub struct Cli {
     /// What every verb understands.
     #[command(flatten)]
@@ -23,6 +23,16 @@ pub struct Cli {
     #[command(subcommand)]
     pub verb: Verb,
 }
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0   done, or nothing to do
+  1   failed; with plan --detailed-exitcode also: something could not be looked at
+  2   changes are pending (only plan --detailed-exitcode)
+  3   refused by a guard, nothing was changed
+  4   the run did not prove itself
+  5   needs a person (status)
+  64  the command line or deploy.toml is wrong";
 
 /// What every verb understands.
 #[derive(Debug, Args)]
@@ -117,14 +127,14 @@ async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
 
 /// Prints an error with its causes, and its way out.
 fn report(error: &anyhow::Error) -> Exit {
-    eprintln!("error: {error:#}");
+    err!("error: {error:#}");
     let (exit, hint) = match (error.downcast_ref::<Stop>(), error.downcast_ref::<CloudError>()) {
         (Some(stop), _) => (stop.exit, stop.hint.clone()),
         (None, Some(error)) => (Exit::Failed, explain::hint(error)),
         (None, None) => (Exit::Failed, String::new()),
     };
     for line in hint.lines() {
-        eprintln!("hint: {line}");
+        err!("hint: {line}");
     }
     exit
 }

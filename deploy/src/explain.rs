@@ -31,7 +31,9 @@ pub fn hint(error: &CloudError) -> String {
         ErrorKind::Unreachable => {
             "check the network, the region and, if one is set, --endpoint-url or AWS_ENDPOINT_URL".to_owned()
         }
-        ErrorKind::Conflict => format!("somebody else changed {thing} at the same time; look at it with `deploy plan`"),
+        ErrorKind::Conflict => {
+            format!("{thing} came to be in the meantime: somebody else made it, or an earlier try whose answer was lost")
+        }
         ErrorKind::NotFound => format!("{thing} was there a moment ago; look again with `deploy plan`"),
         ErrorKind::Invalid | ErrorKind::Other => "AWS's own words above are all that is known".to_owned(),
     }

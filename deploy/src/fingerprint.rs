@@ -168,3 +168,6 @@ fn document(document: &PolicyDocument) -> String {
     let text = percent_encoding::percent_decode_str(&document.0).decode_utf8_lossy();
     serde_json::from_str::<Value>(&text).map_or_else(|_| text.into_owned(), |value| value.to_string())
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,9 +20,9 @@ pub enum Normaliser {
     PolicyEncoding,
     /// In a policy, a list of one is its element, and lists are sets.
     PolicyLists,
-    /// ECS fills in empty lists.
+    /// ECS fills in empty lists, at every depth.
     EmptyLists,
-    /// ECS fills in `cpu` 0 and `essential` true.
+    /// ECS fills in `cpu` 0 and `essential` true, and the numbers of a health check.
     ContainerDefaults,
     /// ECS fills in the protocol and, under awsvpc, the host port.
     PortDefaults,
@@ -142,7 +142,7 @@ impl Normalisers {
             sort_by_name(&mut members, "containerDefinitions");
         }
         if self.has(Normaliser::EmptyLists) {
-            members.retain(|_, value| value.as_array().is_none_or(|list| !list.is_empty()));
+            drop_empty_lists(&mut members);
         }
         Value::Object(members)
     }
@@ -160,6 +160,11 @@ impl Normalisers {
         if self.has(Normaliser::ContainerDefaults) {
             default(container, "cpu", json!(0));
             default(container, "essential", json!(true));
+            if let Some(check) = container.get_mut("healthCheck").and_then(Value::as_object_mut) {
+                default(check, "interval", json!(30));
+                default(check, "timeout", json!(5));
+                default(check, "retries", json!(3));
+            }
         }
         let ports = container.get_mut("portMappings").and_then(Value::as_array_mut);
         for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -181,14 +186,22 @@ impl Normalisers {
             sort_by_name(container, "environment");
             sort_by_name(container, "secrets");
         }
-        if self.has(Normaliser::EmptyLists) {
-            container.retain(|_, value| value.as_array().is_none_or(|list| !list.is_empty()));
-        }
     }
 }
 
 fn default(members: &mut Map<String, Value>, member: &str, value: Value) {
     members.entry(member).or_insert(value);
+}
+
+fn drop_empty_lists(members: &mut Map<String, Value>) {
+    members.retain(|_, value| value.as_array().is_none_or(|list| !list.is_empty()));
+    for value in members.values_mut() {
+        match value {
+            Value::Object(members) => drop_empty_lists(members),
+            Value::Array(items) => items.iter_mut().filter_map(Value::as_object_mut).for_each(drop_empty_lists),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
 }
 
 fn sort_by_name(members: &mut Map<String, Value>, list: &str) {

@@ -49,7 +49,7 @@ impl Owner {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Receipt {
     /// The newest run proved itself.
-    Verified(VerifiedRun),
+    Verified(Box<VerifiedRun>),
     /// A run was started after the last proof, and did not prove itself (yet).
     Void(Void),
 }
@@ -232,7 +232,7 @@ impl Receipt {
     pub fn to_text(&self, owner: &Owner) -> Result<String, ReceiptError> {
         let Owner { job, account, region } = owner.clone();
         let (verified, void) = match self {
-            Receipt::Verified(run) => (Some(run.clone()), None),
+            Receipt::Verified(run) => (Some(VerifiedRun::clone(run)), None),
             Receipt::Void(void) => (None, Some(void.clone())),
         };
         let seal = String::new();
@@ -264,7 +264,7 @@ impl Receipt {
             return Err(ReceiptError::OtherJob { job, account, region });
         }
         match (verified, void) {
-            (Some(run), None) => Ok(Receipt::Verified(run)),
+            (Some(run), None) => Ok(Receipt::Verified(Box::new(run))),
             (None, Some(void)) => Ok(Receipt::Void(void)),
             _ => Err(ReceiptError::Shape("exactly one of verified and void is expected".to_owned())),
         }

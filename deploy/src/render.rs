@@ -4,6 +4,9 @@
 
 use std::fmt::Write as _;
 
+use jiff::Timestamp;
+
+use crate::fire_times;
 use crate::model::{Live, Seen, State};
 use crate::plan::{Cure, Item, Plan, Sign, Wish};
 use crate::receipt::Receipt;
@@ -61,9 +64,21 @@ fn sum(plan: &Plan) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// What a person should know besides, one line each.
-pub fn notes(plan: &Plan, live: &Live) -> Vec<String> {
+/// What a person should know besides, one line each. `now` tells which fire time will be missed.
+pub fn notes(plan: &Plan, live: &Live, now: Timestamp) -> Vec<String> {
     let mut notes = plan.notes.clone();
+    if let (true, Seen::Present(schedule)) = (plan.switches_off(), &live.schedule) {
+        let zone = schedule.text("ScheduleExpressionTimezone").unwrap_or("UTC");
+        let next = fire_times::next(schedule.text("ScheduleExpression").unwrap_or_default(), zone, now, 1);
+        if let Some(moment) = next.ok().and_then(|moments| moments.into_iter().next()) {
+            notes.push(format!("until it is enabled again it does not fire, next on {}", fire_times::show(&moment)));
+        }
+    }
+    match &live.receipt {
+        Seen::Hidden { why } => notes.push(format!("whether a run is proven could not be looked at: {why}")),
+        Seen::Present(Err(error)) => notes.push(error.to_string()),
+        Seen::Absent | Seen::Present(Ok(_)) => {}
+    }
     if let Seen::Present(Ok(Receipt::Verified(run))) = &live.receipt
         && plan.moves_the_run()
     {
@@ -81,20 +96,20 @@ pub fn next(plan: &Plan, live: &Live, wish: Wish, program: &str) -> Option<Strin
         return None;
     }
     if plan.steps().next().is_some() {
-        let mut command = format!("{program} apply");
-        if wish.disabled || !plan.refusals.is_empty() || plan.state == Some(State::Disabled) {
-            command.push_str(" --disabled");
-        }
-        for (flag, said) in [("--adopt", wish.adopt), ("--rotate", wish.rotate)] {
-            if said {
-                let _ = write!(command, " {flag}");
-            }
-        }
-        return Some(command);
+        let disabled = wish.disabled || !plan.refusals.is_empty() || plan.state == Some(State::Disabled);
+        return Some(apply_command(program, Wish { disabled, ..wish }));
     }
     match (plan.state, &live.receipt) {
         (Some(State::Disabled), Seen::Present(Ok(Receipt::Verified(_)))) => Some(format!("{program} enable")),
         (Some(State::Disabled), _) => Some(format!("{program} trigger-now")),
         (Some(State::Enabled) | None, _) => None,
     }
+}
+
+/// The command that applies this.
+pub fn apply_command(program: &str, wish: Wish) -> String {
+    let Wish { disabled, adopt, rotate } = wish;
+    let flags = [(" --disabled", disabled), (" --adopt", adopt), (" --rotate", rotate)];
+    let said = flags.iter().filter(|(_, said)| *said).map(|(flag, _)| *flag);
+    format!("{program} apply{}", said.collect::<String>())
 }

@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand};
 /// Tells the whole story, from nothing to a proven and enabled monthly schedule, with the real programs as separate
 /// processes: a local AWS that really runs tasks, a stand-in for data.go.kr, a temporary PostgreSQL. Leaves nothing behind.
 #[derive(Debug, Parser)]
-#[command(name = "cargo rehearse", version, max_term_width = 100)]
+#[command(name = "cargo rehearse", bin_name = "cargo rehearse", version, max_term_width = 100)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
@@ -47,6 +47,7 @@ fn main() -> ExitCode {
     match ended {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
+        Err(_) if story::interrupted() => ExitCode::from(130),
         Err(error) => {
             eprintln!("rehearsal: {error:#}");
             ExitCode::FAILURE

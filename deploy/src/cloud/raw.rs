@@ -20,7 +20,21 @@ impl Body {
     /// The answer as a JSON object; empty when nothing came.
     pub(super) fn object(&self) -> Map<String, Value> {
         let bytes = self.0.lock().map(|bytes| bytes.clone()).unwrap_or_default();
-        serde_json::from_slice(&bytes).unwrap_or_default()
+        let mut object = serde_json::from_slice(&bytes).unwrap_or_default();
+        drop_nulls(&mut object);
+        object
+    }
+}
+
+/// In AWS's JSON, null is another way to leave a member out.
+fn drop_nulls(members: &mut Map<String, Value>) {
+    members.retain(|_, value| !value.is_null());
+    for value in members.values_mut() {
+        match value {
+            Value::Object(members) => drop_nulls(members),
+            Value::Array(items) => items.iter_mut().filter_map(Value::as_object_mut).for_each(drop_nulls),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
     }
 }
 
@@ -56,5 +70,20 @@ pub(super) fn sending(
         let text = Value::Object(body).to_string();
         request.headers_mut().insert("content-length", text.len().to_string());
         *request.body_mut() = SdkBody::from(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn null_is_absent_and_nothing_else_is_lost() {
+        let text = r#"{"a":null,"b":{"c":null,"d":""},"e":[{"f":null,"g":0}],"h":[],"i":false,"j":{}}"#;
+        let body = Body(Arc::new(Mutex::new(text.into())));
+        let expected = json!({ "b": { "d": "" }, "e": [{ "g": 0 }], "h": [], "i": false, "j": {} });
+        assert_eq!(Value::Object(body.object()), expected);
     }
 }

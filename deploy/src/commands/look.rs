@@ -12,6 +12,7 @@ use crate::model::{Live, Schedule, Seen};
 use crate::normalise::Normalisers;
 use crate::observe::observe;
 use crate::plan::{Plan, Sign, Wish, plan};
+use crate::run::history::{proof_of_the_scheduled_path, recent_runs};
 
 /// The world, and what `plan` says of it.
 pub struct Look {
@@ -87,6 +88,13 @@ impl Look {
     pub fn stream(&self, task: &Task) -> Option<LogStream> {
         let (group, prefix) = self.stream_prefix()?;
         Some(LogStream { name: format!("{prefix}{}", task.id()), group })
+    }
+
+    /// Whether the log remembers a run that the schedule itself started and that succeeded.
+    pub async fn schedule_has_run(&self, context: &Context) -> bool {
+        let Some((group, prefix)) = self.stream_prefix() else { return false };
+        let reports = recent_runs(&context.aws, &group, &prefix).await.unwrap_or_default();
+        proof_of_the_scheduled_path(&reports).is_some()
     }
 
     /// The image of the job's container, when it is not pinned by its digest.

@@ -8,14 +8,16 @@ use jiff::Timestamp;
 
 use super::Context;
 use super::look::{Look, minute};
+use crate::cloud::ErrorKind;
 use crate::exit::Exit;
-use crate::fingerprint::Fingerprint;
+use crate::fingerprint::{Fingerprint, NoFingerprint};
+use crate::fire_times;
+use crate::gate::{self, Closed};
 use crate::model::{Seen, State};
 use crate::plan::Wish;
 use crate::receipt::Receipt;
 use crate::run::ending::humantime;
 use crate::run::history::{proof_of_the_scheduled_path, recent_runs};
-use crate::{fire_times, gate};
 
 /// The flags of `deploy status`.
 #[derive(Debug, Args)]
@@ -27,15 +29,21 @@ struct Line {
     text: String,
     /// What a person has to do, if anything.
     person: Option<String>,
+    /// It could not be looked at, which is no good news.
+    unseen: bool,
 }
 
 impl Line {
     fn well(label: &'static str, text: impl Into<String>) -> Line {
-        Line { label, text: text.into(), person: None }
+        Line { label, text: text.into(), person: None, unseen: false }
     }
 
     fn person(label: &'static str, text: impl Into<String>, person: impl Into<String>) -> Line {
-        Line { label, text: text.into(), person: Some(person.into()) }
+        Line { person: Some(person.into()), ..Line::well(label, text) }
+    }
+
+    fn unseen(label: &'static str, why: &str) -> Line {
+        Line { unseen: true, ..Line::well(label, format!("not seen: {why}")) }
     }
 }
 
@@ -48,25 +56,29 @@ pub async fn run(context: &Context, _args: StatusArgs) -> anyhow::Result<Exit> {
     lines.extend(receipt(&look));
     lines.extend(runs(context, &look).await);
 
-    println!("{} in {}\n", look.desired.job.name, look.plan.place);
+    out!("{} in {}\n", look.desired.job.name, look.plan.place);
     for Line { label, text, .. } in &lines {
-        println!("  {label:<10}{text}");
+        out!("  {label:<10}{text}");
     }
     let people: Vec<_> = lines.iter().filter_map(|line| line.person.as_ref()).collect();
     if !people.is_empty() {
-        println!();
+        out!();
     }
     for person in &people {
-        println!("needs a person: {person}");
+        out!("needs a person: {person}");
     }
-    Ok(if people.is_empty() { Exit::Done } else { Exit::NeedsPerson })
+    if !people.is_empty() {
+        return Ok(Exit::NeedsPerson);
+    }
+    // Silence about what nobody saw would read like good news.
+    Ok(if lines.iter().any(|line| line.unseen) { Exit::Failed } else { Exit::Done })
 }
 
 fn schedule(context: &Context, look: &Look) -> Line {
     let timing = look.desired.timing();
     match &look.live.schedule {
         Seen::Absent => Line::person("schedule", "absent", format!("make it: {} apply --disabled", context.program)),
-        Seen::Hidden { why } => Line::person("schedule", format!("not seen: {why}"), "allow the caller to look"),
+        Seen::Hidden { why } => Line::unseen("schedule", why),
         Seen::Present(schedule) => {
             let expression = schedule.text("ScheduleExpression").unwrap_or(&timing.expression);
             let zone = schedule.text("ScheduleExpressionTimezone").unwrap_or("UTC");
@@ -109,17 +121,24 @@ fn settings(context: &Context, look: &Look) -> Vec<Line> {
 }
 
 fn gate_line(context: &Context, look: &Look) -> Line {
-    let open = match Fingerprint::of(&look.live) {
-        Err(error) => Err(vec![error.to_string()]),
-        Ok(now) => gate::open(&look.live.receipt, &now, &look.desired.job.gate, Timestamp::now())
-            .map(drop)
-            .map_err(|closed| closed.iter().map(ToString::to_string).collect()),
+    let now = match Fingerprint::of(&look.live) {
+        Ok(now) => now,
+        Err(error @ NoFingerprint::Hidden { .. }) => return Line::unseen("gate", &error.to_string()),
+        Err(error) => return Line::well("gate", format!("closed: {error}")),
     };
-    match open {
-        Ok(()) if is_on(look) => Line::well("gate", "open"),
-        Ok(()) => Line::well("gate", format!("open: {} enable", context.program)),
+    let closed = match gate::open(&look.live.receipt, &now, &look.desired.job.gate, Timestamp::now()) {
+        Ok(_) if is_on(look) => return Line::well("gate", "open"),
+        Ok(_) => return Line::well("gate", format!("open: {} enable", context.program)),
+        Err(closed) => closed,
+    };
+    let reasons: Vec<_> = closed.iter().map(ToString::to_string).collect();
+    let text = format!("closed: {}", reasons.join("; "));
+    match closed.as_slice() {
+        [Closed::Hidden(why)] => Line::unseen("gate", why),
+        _ if !is_on(look) => Line::well("gate", text),
         // Once the schedule is on, age is no fault: nobody proves a monthly job every week.
-        Err(reasons) => Line::well("gate", format!("closed: {}", reasons.join("; "))),
+        [Closed::TooOld { .. }] => Line::well("gate", text),
+        _ => Line::person("gate", text, format!("what fires is not proven: {} trigger-now", context.program)),
     }
 }
 
@@ -136,7 +155,8 @@ async fn runs(context: &Context, look: &Look) -> Vec<Line> {
     };
     let reports = match recent_runs(&context.aws, &group, &prefix).await {
         Ok(reports) => reports,
-        Err(error) => return vec![Line::well("runs", format!("not seen: {error}"))],
+        Err(error) if error.kind == ErrorKind::Denied => return vec![Line::unseen("runs", &error.why_hidden())],
+        Err(error) => return vec![Line::unseen("runs", &error.to_string())],
     };
     let mut lines: Vec<_> = reports.iter().enumerate().map(|(i, report)| run_line(i, report)).collect();
     if lines.is_empty() {

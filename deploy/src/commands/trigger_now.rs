@@ -10,6 +10,7 @@ use super::look::{Look, minute};
 use crate::cloud::ReceiptWriteError;
 use crate::exit::{Exit, Stop};
 use crate::fingerprint::Fingerprint;
+use crate::model::State;
 use crate::model::run_task::{ManualRun, Occurrence, RunTask};
 use crate::plan::Wish;
 use crate::receipt::{Receipt, VerifiedRun, Void};
@@ -34,7 +35,7 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
     let look = Look::at(context, Wish::default()).await?;
     let run = look.scheduled_run(context)?.manual(occurrence());
     if args.print_aws_cli {
-        println!("{}", aws_command(&run, &look.desired.region));
+        out!("{}", aws_command(&run, &look.desired.region));
         return Ok(Exit::Done);
     }
     look.refuse_unless_settled(context, "trigger-now")?;
@@ -49,8 +50,8 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
         Ok(proven) => {
             let proof = look.desired.job.gate.proof;
             let verified = VerifiedRun::direct(&proven, proof, fingerprint, now(), &look.live.identity.arn);
-            keep(context, &look, &Receipt::Verified(verified.clone())).await?;
-            report(context, &look, &proven, &verified);
+            keep(context, &look, &Receipt::Verified(Box::new(verified.clone()))).await?;
+            report(context, &look, &proven, &verified).await;
             Ok(Exit::Done)
         }
         Err(ending) => {
@@ -73,7 +74,7 @@ async fn to_its_end(
         Ok(task) => task,
         Err(ending) => return Ok(Err(ending)),
     };
-    eprintln!("started {} of {}", task.arn, run.task().task_definition.family_and_revision());
+    err!("started {} of {}", task.arn, run.task().task_definition.family_and_revision());
     let (stream, proof) = (look.stream(&task), look.desired.job.gate.proof);
     // Ctrl-C is listened to before anything is printed.
     let ended = tokio::select! {
@@ -116,14 +117,14 @@ async fn keep(context: &Context, look: &Look, receipt: &Receipt) -> anyhow::Resu
     }
 }
 
-fn report(context: &Context, look: &Look, proven: &Proven, verified: &VerifiedRun) {
+async fn report(context: &Context, look: &Look, proven: &Proven, verified: &VerifiedRun) {
     let (task, job) = (proven.task(), &look.desired.job);
     let revision = task.task_definition.rsplit('/').next().unwrap_or_default();
-    println!("{}: the run is proven\n", job.name);
-    println!("  task      {} of {revision}, container {} ended with exit code 0", task.id(), job.container);
-    println!("  as asked  revision, command, environment, network and starter are the schedule's");
+    out!("{}: the run is proven\n", job.name);
+    out!("  task      {} of {revision}, container {} ended with exit code 0", task.id(), job.container);
+    out!("  as asked  revision, command, environment, network and starter are the schedule's");
     match proven.report() {
-        Some(report) => println!(
+        Some(report) => out!(
             "  report    {}, {} fetched, {} upserted, {} deactivated in {}",
             report.outcome,
             report.fetched,
@@ -131,12 +132,17 @@ fn report(context: &Context, look: &Look, proven: &Proven, verified: &VerifiedRu
             report.deactivated,
             humantime(&Duration::from_millis(report.duration_ms))
         ),
-        None => println!("  report    none asked for: gate.proof is \"exit-code\""),
+        None => out!("  report    none asked for: gate.proof is \"exit-code\""),
     }
     let until = verified.at().checked_add(job.gate.max_age).map_or_else(|_| "further notice".to_owned(), minute);
-    println!("  receipt   {}, counts until {until} if nothing moves", look.desired.receipt_parameter);
-    println!("\nnote: the scheduled path is unproven: this run had your rights, not those of the scheduler's role");
-    println!("next: {} enable", context.program);
+    out!("  receipt   {}, counts until {until} if nothing moves", look.desired.receipt_parameter);
+    out!();
+    if !look.schedule_has_run(context).await {
+        out!("note: the scheduled path is unproven: this run had your rights, not those of the scheduler's role");
+    }
+    if look.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Disabled) {
+        out!("next: {} enable", context.program);
+    }
 }
 
 fn occurrence() -> Occurrence {
@@ -156,7 +162,7 @@ fn aws_command(run: &ManualRun, region: &str) -> String {
 
 /// A receipt has 4 KB; what ECS says of an end may be long.
 fn shortened(text: &str) -> String {
-    let mut short: String = text.chars().take(600).collect();
+    let mut short: String = text.chars().take(400).collect();
     if short.len() < text.len() {
         short.push('…');
     }

@@ -15,7 +15,7 @@ fn receipt(proof: Proof) -> Seen<Result<Receipt, ReceiptError>> {
         "path": "direct", "proof": proof, "at": "2026-11-29T03:00:00Z", "by": "arn:aws:iam::123456789012:user/kim",
         "task": "arn:task", "task_definition": "arn:td", "image_digest": null, "report": null, "fingerprint": fingerprint(&[]),
     });
-    Seen::Present(Ok(Receipt::Verified(serde_json::from_value(run).unwrap())))
+    Seen::Present(Ok(Receipt::Verified(Box::new(serde_json::from_value(run).unwrap()))))
 }
 
 fn gate(proof: Proof) -> Gate {

@@ -6,7 +6,7 @@
 //! environment variables `INGEST_TRIGGER` and `INGEST_OCCURRENCE`.
 //!
 //! EventBridge Scheduler wants every key of a universal target's Input in PascalCase, whatever the service's own API writes, and
-//! may drop a nested key that it does not know. So the keys are field names of the types in [`wire`], and a value that was
+//! may drop a nested key that it does not know. So the keys are field names of the types in `wire`, and a value that was
 //! read back is refused unless every one of its keys is among them.
 //!
 //! Architecture invariant: no SDK type, no I/O, no clock. Whoever starts a run brings its [`Occurrence`].

@@ -8,16 +8,17 @@
 mod parameter;
 mod roles;
 mod schedule;
+mod step;
 mod task_definition;
+
+pub use step::{Pin, ScheduleStep, Step};
 
 use serde_json::{Map, Value};
 
 use crate::check;
 use crate::desired::Desired;
-use crate::model::run_task::Parts;
-use crate::model::{Live, PolicyDocument, Schedule, State, Tags, TaskDefinitionRef};
+use crate::model::{Live, Schedule, State};
 use crate::normalise::{Difference, Normalisers};
-use crate::secret::Origin;
 
 /// What would change, what would not, what was not seen, and what stands in the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,117 +119,6 @@ impl Refusal {
     }
 }
 
-/// One write.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
-    /// A new SecureString.
-    CreateParameter {
-        /// Its name.
-        name: String,
-        /// The secret whose value it takes.
-        env: String,
-        /// Where the value comes from.
-        from: Origin,
-        /// Its tags.
-        tags: Tags,
-    },
-    /// A new version of a SecureString.
-    OverwriteParameter {
-        /// Its name.
-        name: String,
-        /// The secret whose value it takes.
-        env: String,
-        /// Where the value comes from.
-        from: Origin,
-    },
-    /// Tags for a parameter that is adopted.
-    TagParameter {
-        /// Its name.
-        name: String,
-        /// The tags.
-        tags: Tags,
-    },
-    /// An inline policy.
-    PutRolePolicy {
-        /// The role.
-        role: String,
-        /// The policy.
-        policy: String,
-        /// What it says.
-        document: PolicyDocument,
-    },
-    /// A new revision.
-    Register {
-        /// Every member.
-        members: Map<String, Value>,
-        /// Its tags.
-        tags: Tags,
-    },
-    /// A new role.
-    CreateRole {
-        /// Its name.
-        name: String,
-        /// Who may assume it.
-        trust: PolicyDocument,
-        /// Its tags.
-        tags: Tags,
-    },
-    /// Who may assume a role.
-    UpdateTrust {
-        /// The role.
-        role: String,
-        /// Who may assume it.
-        trust: PolicyDocument,
-    },
-    /// Tags for a role that is adopted.
-    TagRole {
-        /// The role.
-        role: String,
-        /// The tags.
-        tags: Tags,
-    },
-    /// A new schedule group.
-    CreateGroup {
-        /// Its name.
-        name: String,
-        /// Its tags.
-        tags: Tags,
-    },
-    /// Tags for a group that is adopted.
-    TagGroup {
-        /// Its name.
-        name: String,
-        /// Its ARN.
-        arn: String,
-        /// The tags.
-        tags: Tags,
-    },
-    /// A new schedule, switched off.
-    CreateSchedule(ScheduleStep),
-    /// A schedule, replaced whole.
-    UpdateSchedule(ScheduleStep),
-}
-
-/// A schedule that is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScheduleStep {
-    /// Everything but the target's Input.
-    pub schedule: Schedule,
-    /// The Input, pinned to `pin`; the reference inside is only a stand-in when that is new.
-    pub run_task: Parts,
-    /// The revision that the Input names.
-    pub pin: Pin,
-}
-
-/// Which revision the schedule runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pin {
-    /// This one.
-    Revision(TaskDefinitionRef),
-    /// The one that an earlier step registers.
-    New,
-}
-
 /// What the person asked for, besides the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Wish {
@@ -274,12 +164,24 @@ impl Plan {
         self.items.iter().all(|item| item.sign == Sign::Same || !item.thing.is_changed_by_us())
     }
 
+    /// Whether it switches off a schedule that fires now.
+    pub fn switches_off(&self) -> bool {
+        self.state == Some(State::Enabled)
+            && self
+                .steps()
+                .any(|step| matches!(step, Step::UpdateSchedule(step) if step.schedule.state() == State::Disabled))
+    }
+
     /// Whether it changes what the job runs, or how.
     pub fn moves_the_run(&self) -> bool {
         self.steps().any(|step| match step {
-            Step::Register { .. } | Step::CreateSchedule(_) | Step::OverwriteParameter { .. } => true,
-            Step::UpdateSchedule(_) => true,
-            _ => false,
+            Step::Register { .. } | Step::OverwriteParameter { .. } => true,
+            Step::CreateSchedule(_) | Step::UpdateSchedule(_) => true,
+            Step::CreateParameter { .. } | Step::TagParameter { .. } => false,
+            Step::PutRolePolicy { .. } | Step::CreateRole { .. } | Step::UpdateTrust { .. } | Step::TagRole { .. } => {
+                false
+            }
+            Step::CreateGroup { .. } | Step::TagGroup { .. } => false,
         })
     }
 
@@ -339,6 +241,12 @@ impl Draft<'_> {
         let action = why.strip_suffix(" denied").unwrap_or(why);
         let what = format!("{} {name} could not be looked at: {why}", thing.as_str());
         self.refusals.push(Refusal::new(what, format!("allow {action} to the caller, {}", self.live.identity.arn)));
+    }
+
+    /// What an ENABLED job runs is not moved under it.
+    fn keep_still(&mut self, what: String) {
+        let hint = "apply --disabled switches it off first; then trigger-now and enable prove it again";
+        self.refusals.push(Refusal::new(what, hint).cured_by(Cure::Disabled));
     }
 
     /// Something that is there, differs or must be changed, and carries no mark of ours.

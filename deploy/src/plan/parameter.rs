@@ -2,7 +2,7 @@
 
 use super::{Draft, Refusal, Sign, Step, Thing};
 use crate::desired::WantedParameter;
-use crate::model::{Parameter, ParameterType, Seen, tags};
+use crate::model::{Parameter, ParameterType, Seen, State, tags};
 
 impl Draft<'_> {
     pub(super) fn parameters(&mut self) {
@@ -34,6 +34,10 @@ impl Draft<'_> {
             return self.foreign(Thing::Parameter, name, "its value would be overwritten");
         }
         let mut steps = Vec::new();
+        let enabled = self.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Enabled);
+        if self.wish.rotate && enabled && !self.wish.disabled {
+            self.keep_still(format!("the job is ENABLED, and another value of {env} would move what it runs"));
+        }
         if self.wish.rotate {
             steps.push(Step::OverwriteParameter { name: name.clone(), env: env.clone(), from: from.clone() });
         }

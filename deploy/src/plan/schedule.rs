@@ -86,7 +86,7 @@ impl Draft<'_> {
 
     fn new_schedule(&mut self, step: ScheduleStep) {
         let (name, timing) = (&self.desired.job.name, self.desired.timing());
-        if !self.wish.disabled {
+        if !self.wish.disabled && !self.desired.job.stopped {
             let what = format!("schedule {name} is new, and a new schedule is created switched off, when that is said");
             self.refusals.push(Refusal::new(what, "say apply --disabled").cured_by(Cure::Disabled));
         }
@@ -118,9 +118,7 @@ impl Draft<'_> {
         }
         let moves = step.pin == Pin::New || found_differences.iter().any(|d| d.path != "State");
         if moves && wanted_state == State::Enabled {
-            let what = format!("job {name} is ENABLED, and this would move what it runs");
-            let hint = "apply --disabled switches it off first; then trigger-now and enable prove it again";
-            self.refusals.push(Refusal::new(what, hint).cured_by(Cure::Disabled));
+            self.keep_still(format!("job {name} is ENABLED, and this would move what it runs"));
         }
         let why = why(&found_differences, &step.pin);
         let kept = match (state, wanted_state) {

@@ -23,7 +23,7 @@ fn verified() -> Receipt {
         "report": {"run_id": "7b0b1f3e-1111-4222-8333-944445555666", "fetched": 3555, "upserted": 12, "deactivated": 3},
         "fingerprint": hashes(),
     });
-    Receipt::Verified(serde_json::from_value(run).unwrap())
+    Receipt::Verified(Box::new(serde_json::from_value(run).unwrap()))
 }
 
 fn void() -> Receipt {
@@ -79,6 +79,6 @@ fn a_receipt_of_anything_else_is_refused() {
 #[test]
 fn a_receipt_fits_a_standard_parameter_or_says_so() {
     let Receipt::Verified(run) = verified() else { unreachable!() };
-    let long = Receipt::Verified(VerifiedRun { by: "x".repeat(MAX_BYTES), ..run });
+    let long = Receipt::Verified(Box::new(VerifiedRun { by: "x".repeat(MAX_BYTES), ..*run }));
     assert!(matches!(long.to_text(&owner()), Err(ReceiptError::TooLong(length)) if length > MAX_BYTES));
 }

@@ -224,7 +224,7 @@ fn held_by(holder: &Option<String>) -> String {
 /// `95 s` as `1m 35s`.
 pub fn humantime(duration: &Duration) -> String {
     let seconds = duration.as_secs();
-    if seconds < 10 && duration.subsec_millis() >= 100 {
+    if seconds < 10 && duration.subsec_millis() > 0 {
         return format!("{:.1}s", duration.as_secs_f64());
     }
     match (seconds / 60, seconds % 60) {

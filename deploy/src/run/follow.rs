@@ -61,11 +61,13 @@ async fn until_stopped(
     let mut pause = Duration::from_millis(200);
     let mut last_seen = Instant::now();
     loop {
+        if !task.is_stopped() {
+            progress.state(&task.status);
+        }
         tail.pull(aws, progress).await;
         if task.is_stopped() {
-            return Ok(Ok(task));
+            return Ok(Ok(task)); // Its lines come first; whoever called us says that it has stopped.
         }
-        progress.state(&task.status);
         if progress.elapsed() >= timeout {
             return Ok(Err(Ending::TimedOut { status: task.status, waited: timeout }));
         }

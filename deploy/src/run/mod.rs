@@ -5,4 +5,5 @@ pub mod follow;
 pub mod history;
 pub mod judge;
 pub mod progress;
+pub mod readable;
 pub mod start;

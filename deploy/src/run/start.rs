@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::ending::Ending;
 use crate::cloud::{Aws, CloudError};
+use crate::explain::may_be_propagation;
 use crate::model::run_task::ManualRun;
 use crate::model::task::Task;
 
@@ -17,9 +18,9 @@ pub async fn start(aws: &Aws, run: &ManualRun) -> Result<Result<Task, Ending>, C
     let mut pause = Duration::from_secs(1);
     loop {
         match aws.run_task(run).await {
-            Err(error) if error.said.contains("unable to assume the role") && begun.elapsed() < ROLE_PROPAGATION => {
+            Err(error) if may_be_propagation(&error) && begun.elapsed() < ROLE_PROPAGATION => {
                 if pause == Duration::from_secs(1) {
-                    eprintln!("ECS cannot assume the task's role yet; waiting up to 2 minutes for IAM");
+                    err!("ECS cannot assume the task's role yet; waiting up to 2 minutes for IAM");
                 }
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(Duration::from_secs(10));

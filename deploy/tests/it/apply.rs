@@ -1,7 +1,13 @@
 //! `apply`: what is really sent, what stands in its way, and every way in which it can break off.
 
+use std::time::Duration;
+
+use deploy::apply::{Patience, apply};
 use deploy::cloud::{Roles, Schedules};
+use deploy::explain;
 use deploy::model::{State, TaskDefinition, tags};
+use deploy::plan::Wish;
+use deploy::secret::SecretValue;
 use deploy::templates;
 use rehearsal::local_aws::Fault;
 use serde_json::{Value, json};
@@ -173,11 +179,7 @@ fn apply_never_switches_on_and_does_not_move_an_enabled_job() {
     let said = refused(&scene, &["apply", "--disabled"]);
     assert!(said.contains("nobody is here to confirm"), "{said}");
     scene.expect(&["apply", "--disabled", "--yes"], 0);
-    inside::run(async {
-        let cloud = inside::cloud(&scene).await;
-        let schedule = cloud.schedule(JOB, JOB).await.unwrap();
-        cloud.update_schedule(&schedule.with_state(State::Enabled)).await.unwrap();
-    });
+    switch_on(&scene);
     // Nothing to do: ENABLED is as wanted as DISABLED.
     scene.expect(&["plan", "--detailed-exitcode"], 0);
     scene.expect(&["apply"], 0);
@@ -190,6 +192,17 @@ fn apply_never_switches_on_and_does_not_move_an_enabled_job() {
         insta::assert_snapshot!("apply_to_an_enabled_job", scene.transcript(&["apply", "--disabled", "--yes"]));
     });
     assert_eq!(scene.schedule()["State"], "DISABLED");
+    // Nor does another value of its secret come by the way.
+    switch_on(&scene);
+    let said = refused(&scene, &["apply", "--rotate", "--yes"]);
+    assert!(said.contains("another value of API_KEY"), "{said}");
+    // `stopped` in the configuration says the same for good.
+    scene.edit_config(|config| *config = config.replace("container = ", "stopped = true\ncontainer = "));
+    scene.expect(&["plan", "--detailed-exitcode"], 2);
+    scene.expect(&["apply", "--yes"], 0);
+    assert_eq!(scene.schedule()["State"], "DISABLED");
+    refused(&scene, &["enable"]);
+    scene.edit_config(|config| *config = config.replace("stopped = true\n", ""));
     // Plain apply keeps DISABLED as well.
     scene.edit_config(|config| *config = config.replace("--some", "--all"));
     scene.expect(&["apply", "--yes"], 0);
@@ -213,7 +226,10 @@ fn after_a_failure_at_any_step_apply_again_converges() {
             scene.aws.fault(&fault(service, action).error(400, "ValidationException", "made to fail")).unwrap();
             let output = scene.expect(&["apply", "--disabled", "--yes"], 1);
             let said = String::from_utf8(output.stderr).unwrap();
-            assert!(said.contains("made to fail") && said.contains("run the same command again"), "{said}");
+            assert!(
+                said.contains("made to fail") && said.contains("goes on from here: deploy apply --disabled"),
+                "{said}"
+            );
             if action == "CreateScheduleGroup" {
                 assert!(said.contains("not attempted: create schedule library-sync"), "{said}");
             }
@@ -287,6 +303,15 @@ fn the_secret_is_in_the_parameter_and_nowhere_else() {
     assert_eq!(stored["Parameter"]["Value"], canary);
 }
 
+/// Switches the schedule on behind everybody's back.
+fn switch_on(scene: &Scene) {
+    inside::run(async {
+        let cloud = inside::cloud(scene).await;
+        let schedule = cloud.schedule(JOB, JOB).await.unwrap();
+        cloud.update_schedule(&schedule.with_state(State::Enabled)).await.unwrap();
+    });
+}
+
 /// A task definition with as much in it as Fargate and the local AWS take.
 fn maximal(scene: &Scene) -> Value {
     let image = "123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/job:1";
@@ -339,4 +364,57 @@ fn maximal(scene: &Scene) -> Value {
         ],
         "tags": [{ "key": "team", "value": "도서관" }]
     })
+}
+
+#[test]
+fn what_ecs_or_scheduler_would_refuse_is_refused_here() {
+    let scene = Scene::set();
+    let plain = json!({ "Name": "/geuneul/api_key", "Value": "x", "Type": "String" });
+    scene.call("ssm", "PutParameter", &plain);
+    let said = refused(&scene, &["apply", "--disabled", "--yes"]);
+    assert!(said.contains("parameter /geuneul/api_key is a String"), "{said}");
+
+    scene.edit_config(|config| *config = config.replace("container = \"app\"", "container = \"apq\""));
+    let said = refused(&scene, &["apply", "--disabled", "--yes"]);
+    assert!(said.contains("no container \"apq\"") && said.contains("one of: app"), "{said}");
+
+    scene.edit_config(|config| *config = config.replace("family = \"geuneul\"", "family = \"other\""));
+    let said = refused(&scene, &["apply", "--disabled", "--yes"]);
+    assert!(said.contains("no task definition family other to adopt"), "{said}");
+
+    // A role of somebody else's is only looked at: here the execution role, which Scheduler may not assume.
+    let role = format!("[job.{JOB}.schedule]\nrole = \"{}\"", scene.world.execution_role);
+    scene.edit_config(|config| *config = config.replace(&format!("[job.{JOB}.schedule]"), &role));
+    let said = refused(&scene, &["apply", "--disabled", "--yes"]);
+    assert!(said.contains("does not trust scheduler.amazonaws.com"), "{said}");
+}
+
+#[test]
+fn a_failure_says_what_is_done_what_is_not_and_how_to_go_on() {
+    let scene = Scene::set();
+    scene.aws.deny("iam:CreateRole").unwrap();
+    insta::with_settings!({ filters => Scene::filters(), omit_expression => true }, {
+        insta::assert_snapshot!("apply_that_breaks_off", scene.transcript(&["apply", "--disabled", "--yes"]));
+    });
+    scene.aws.allow("iam:CreateRole").unwrap();
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+}
+
+#[test]
+fn iam_is_not_waited_for_for_ever() {
+    let scene = Scene::set();
+    scene.aws.hold_iam().unwrap();
+    let failure = inside::run(async {
+        let (cloud, desired) = (inside::cloud(&scene).await, inside::desired(&scene));
+        let wish = Wish { disabled: true, ..Wish::default() };
+        let plan = inside::planned(&scene, wish, Default::default()).await;
+        assert!(plan.refusals.is_empty() && desired.parameters.len() == 1);
+        let Ok((value, _)) = SecretValue::new(b"value".to_vec()) else { panic!("a good value") };
+        let values = [("API_KEY".to_owned(), value)].into();
+        let patience = Patience { limit: Duration::from_millis(40), pause: Duration::from_millis(10) };
+        apply(&cloud, &plan, &values, patience, &mut |_| ()).await.unwrap_err()
+    });
+    assert_eq!((failure.done.len(), failure.rest.len()), (6, 0));
+    let hint = explain::hint(&failure.error);
+    assert!(hint.contains("has not told Scheduler") && hint.contains("aws:SourceArn"), "{hint}");
 }

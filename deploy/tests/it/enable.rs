@@ -72,6 +72,13 @@ fn enable_refuses_without_a_proof_of_this_very_world() {
     scene.call("ssm", "PutParameter", &parameter);
     refused("a rotated secret");
 
+    // A job that prints no report can be proven by its exit code, as long as nobody asks for more.
+    scene.edit_config(|config| *config = config.replace("max_age", "proof = \"exit-code\"\nmax_age"));
+    scene.next_run(&["done, and no word more"], 0);
+    scene.expect(&["trigger-now"], 0);
+    scene.edit_config(|config| *config = config.replace("exit-code", "run-report"));
+    refused("a proof by exit code only, where a report is asked for");
+
     // Nothing of the above has spoilt anything.
     prove();
     scene.expect(&["enable"], 0);

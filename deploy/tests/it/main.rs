@@ -1,6 +1,7 @@
 //! The tests of `deploy`, one binary.
 
 mod apply;
+mod config;
 mod disable;
 mod enable;
 mod inside;
@@ -11,5 +12,6 @@ mod properties;
 mod proxy;
 mod purity;
 mod scene;
+mod status;
 mod story;
 mod trigger_now;

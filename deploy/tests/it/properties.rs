@@ -9,7 +9,7 @@ use deploy::desired::{Desired, SCHEDULER_POLICY_NAME};
 use deploy::model::{Parameter, ParameterType, PolicyDocument, Role, RunTask, Schedule, State, Tags, tags};
 use deploy::normalise::Normalisers;
 use deploy::observe::observe;
-use deploy::plan::{Plan, Sign, Wish, plan};
+use deploy::plan::{Plan, Sign, Step, Wish, plan};
 use deploy::secret::{SecretValue, Values};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -49,7 +49,10 @@ fn desired() -> Desired {
 }
 
 fn values() -> Values {
-    let value = || SecretValue::new(b"value".to_vec()).ok().expect("a good value").0;
+    let value = || match SecretValue::new(b"value".to_vec()) {
+        Ok((value, _)) => value,
+        Err(error) => panic!("{error}"),
+    };
     Values::from([("KEY_A".to_owned(), value()), ("KEY_B".to_owned(), value())])
 }
 
@@ -255,6 +258,12 @@ proptest! {
             // Never switched on, and switched off only when that was said.
             let expected = if disabled { Some(State::Disabled) } else { state(&world) };
             prop_assert_eq!(state(&after), expected);
+        }
+        // What is written is always switched off.
+        for step in plan.steps() {
+            if let Step::CreateSchedule(step) | Step::UpdateSchedule(step) = step {
+                prop_assert!(step.schedule.state() == State::Disabled || !plan.refusals.is_empty());
+            }
         }
         // An item that is blocked has a refusal, and no step.
         for item in plan.items.iter().filter(|item| item.sign == Sign::Blocked) {

@@ -42,12 +42,14 @@ fn what_decides_has_no_io_no_async_and_no_clock() {
         "check.rs",
         "normalise.rs",
         "render.rs",
+        "explain.rs",
         "fingerprint.rs",
         "fire_times.rs",
         "gate.rs",
         "receipt.rs",
         "run/judge.rs",
         "run/ending.rs",
+        "run/readable.rs",
     ]
     .map(|name| src.join(name))
     .into();
@@ -70,11 +72,36 @@ fn what_decides_has_no_io_no_async_and_no_clock() {
         "std::process",
         "println!",
         "print!",
+        "out!(",
+        "err!(",
     ];
     for path in files.iter().filter(|path| !path.ends_with("tests.rs")) {
         let code = code(path);
         for word in forbidden {
             assert!(!code.contains(word), "{} knows {word}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_file_is_an_idea_and_not_longer_than_four_hundred_lines() {
+    let crate_root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    sources(&crate_root.join("src"), &mut files);
+    for path in files {
+        let lines = fs::read_to_string(&path).unwrap().lines().count();
+        assert!(lines <= 400, "{} has {lines} lines", path.display());
+    }
+}
+
+#[test]
+fn only_one_file_writes_to_stdout_and_stderr() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    for path in files.iter().filter(|path| !path.ends_with("out.rs")) {
+        for word in ["println!", "print!", "stdout().lock", "stderr().lock"] {
+            assert!(!code(path).contains(word), "{} knows {word}", path.display());
         }
     }
 }

@@ -182,11 +182,20 @@ from = "env:API_KEY"
 
     /// Gives a role an inline policy, as anybody beside `deploy` could.
     pub fn put_role_policy(&self, role: &str, policy: &str, statement: &Value) {
+        self.iam("PutRolePolicy", &format!("RoleName={role}&PolicyName={policy}"), statement);
+    }
+
+    /// Lets ECS assume a role, and nobody else.
+    pub fn trust_ecs(&self, role: &str) {
+        let principal = json!({ "Service": "ecs-tasks.amazonaws.com" });
+        let statement = json!({ "Effect": "Allow", "Principal": principal, "Action": "sts:AssumeRole" });
+        self.iam("UpdateAssumeRolePolicy", &format!("RoleName={role}"), &statement);
+    }
+
+    fn iam(&self, action: &str, parameters: &str, statement: &Value) {
         let document = json!({ "Version": "2012-10-17", "Statement": [statement] });
         let document: String = document.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect();
-        let body = format!(
-            "Action=PutRolePolicy&Version=2010-05-08&RoleName={role}&PolicyName={policy}&PolicyDocument={document}"
-        );
+        let body = format!("Action={action}&Version=2010-05-08&{parameters}&PolicyDocument={document}");
         self.send("iam", "POST /", "Content-Type: application/x-www-form-urlencoded", &body);
     }
 
@@ -271,3 +280,16 @@ pub fn report() -> RunReport {
         error: None,
     }
 }
+
+/// Everything that a person and a script see of one `deploy ...`, as a snapshot.
+macro_rules! snapshot {
+    ($scene:expr, [$($argument:expr),*]) => {
+        $crate::scene::snapshot!($scene, $scene.deploy(&[$($argument),*]))
+    };
+    ($scene:expr, $command:expr) => {
+        insta::with_settings!({ filters => $crate::scene::Scene::filters(), omit_expression => true }, {
+            insta::assert_snapshot!($scene.transcript_of($command));
+        })
+    };
+}
+pub(crate) use snapshot;

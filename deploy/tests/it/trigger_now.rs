@@ -8,18 +8,7 @@ use rehearsal::local_aws::Failure;
 use serde_json::json;
 
 use crate::proxy::Proxy;
-use crate::scene::{JOB, Scene, report};
-
-macro_rules! snapshot {
-    ($scene:expr, [$($argument:expr),*]) => {
-        snapshot!($scene, $scene.deploy(&[$($argument),*]))
-    };
-    ($scene:expr, $command:expr) => {
-        insta::with_settings!({ filters => Scene::filters(), omit_expression => true }, {
-            insta::assert_snapshot!($scene.transcript_of($command));
-        })
-    };
-}
+use crate::scene::{JOB, Scene, report, snapshot};
 
 #[test]
 fn a_proven_run_leaves_a_receipt_and_opens_the_gate() {
@@ -49,31 +38,6 @@ fn a_proven_run_leaves_a_receipt_and_opens_the_gate() {
     );
     snapshot!(scene, ["enable"]);
     assert_eq!(scene.schedule()["State"], "ENABLED");
-}
-
-#[test]
-fn status_says_what_the_schedule_itself_has_done() {
-    let scene = Scene::set();
-    snapshot!(scene, ["status"]);
-    scene.expect(&["apply", "--disabled", "--yes"], 0);
-    scene.expect(&["trigger-now"], 0);
-    scene.expect(&["enable"], 0);
-    snapshot!(scene, ["status"]);
-
-    let scheduled = geuneul::RunReport {
-        trigger: geuneul::Trigger::Scheduled,
-        started_at: "2026-12-01T04:00:03Z".into(),
-        ..report()
-    };
-    scene.next_run(&[&scheduled.to_line()], 0);
-    scene.fire();
-    snapshot!(scene, ["status"]);
-
-    let failed =
-        geuneul::RunReport { outcome: Outcome::DatabaseLost, started_at: "2027-01-01T04:00:03Z".into(), ..scheduled };
-    scene.next_run(&[&failed.to_line()], 74);
-    scene.fire();
-    snapshot!(scene, ["status"]);
 }
 
 #[test]
@@ -130,7 +94,9 @@ fn a_run_that_proves_nothing_ends_with_4_and_says_why() {
     };
     scene.next_run(&[&broken.to_line()], 69);
     snapshot!(scene, ["trigger-now"]);
-    // It ends with 0 and did nothing.
+    // It ends with 0 and says nothing, or did nothing.
+    scene.next_run(&["bye"], 0);
+    snapshot!(scene, ["trigger-now"]);
     scene.next_run(&[&geuneul::RunReport { outcome: Outcome::Skipped, ..report() }.to_line()], 0);
     snapshot!(scene, ["trigger-now"]);
     assert!(
@@ -165,6 +131,20 @@ fn a_task_that_cannot_start_says_what_is_missing() {
     scene.call("ssm", "PutParameter", &json!({ "Name": "/geuneul/other", "Value": "x", "Type": "SecureString" }));
     scene.put_role_policy("geuneul-execution", "other", &reads("Deny"));
     snapshot!(scene, ["trigger-now"]);
+}
+
+#[test]
+fn a_role_that_iam_has_not_spread_yet_is_waited_for() {
+    let scene = Scene::applied();
+    scene.aws.delay_iam(2).unwrap();
+    scene.trust_ecs("geuneul-execution");
+    let output = scene.expect(&["trigger-now"], 0);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.starts_with("ECS cannot assume the task's role yet; waiting up to 2 minutes for IAM\nstarted "),
+        "{said}"
+    );
+    assert_eq!(scene.aws.counts().unwrap()["ecs:RunTask"], 3);
 }
 
 #[test]

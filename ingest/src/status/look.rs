@@ -47,7 +47,8 @@ async fn one(session: &Session, schema: &Schema, source: SourceName) -> Result<S
     // The newest run knows which lock is used: during a cut-over it is not the source's own.
     let own = LockKey::within(schema, source);
     let key = runs.first().and_then(|run| run.get::<_, Option<i64>>(12)).map_or(own, LockKey::given);
-    let sql = format!("{RUNS} AND skip_reason IS NULL ORDER BY id DESC LIMIT 1");
+    // A run that only shows its plan says nothing about the job.
+    let sql = format!("{RUNS} AND skip_reason IS NULL AND status <> 'dry_run' ORDER BY id DESC LIMIT 1");
     let worked = client.query_opt(&sql, &[&name]).await.doing(doing)?;
     let sql = "SELECT withheld FROM ingest_runs WHERE source = $1 AND status IN ('succeeded', 'withheld') ORDER BY id DESC LIMIT 1";
     let mirrored = client.query_opt(sql, &[&name]).await.doing(doing)?;

@@ -5,6 +5,7 @@ use crate::proxy::{Point, Proxy};
 use crate::world::{Finished, LOCK_KEY, MONTHLY, PATIENT, Running, World};
 use geuneul::Outcome;
 use rehearsal::snapshot::generate;
+use rehearsal::upstream::{Answer, Fault};
 
 const ROWS: i64 = 60;
 const COMMIT: &[u8] = b"Q\0\0\0\x0bCOMMIT\0";
@@ -114,7 +115,7 @@ fn stopped_for_longer_than_the_lease() {
     for (point, code) in [(FETCHING, "database_lost"), (WRITTEN, "not_committed")] {
         let mut world = World::new(generate(2, ROWS as usize));
         world.invoke(&["migrate"]);
-        world.set("INGEST_LEASE", "2s");
+        world.set("INGEST_LEASE", "4s");
         let proxy = Proxy::before(world.database.port(), point);
         world.through(proxy.port());
         let run = world.start();
@@ -134,6 +135,19 @@ fn stopped_for_longer_than_the_lease() {
         assert_eq!(world.row_versions(), versions, "{}", point.name);
         assert_eq!(world.ledger(), ["abandoned", "succeeded"], "{}", point.name);
     }
+}
+
+/// One page is given half of the lease, so that it is the upstream that fails, with the lock still held.
+#[test]
+fn a_silent_upstream_does_not_cost_the_session() {
+    let mut world = World::new(generate(6, ROWS as usize));
+    world.set("INGEST_LEASE", "4s");
+    world.upstream.fault(Fault { page: None, times: 1_000, answer: Answer::Silence });
+    let report = world.month().expect(Outcome::UpstreamFailed);
+    assert_eq!(report.error.unwrap().code, "upstream_unavailable");
+    assert!((1900..4000).contains(&report.duration_ms), "{}", report.duration_ms);
+    assert!(world.lock_is_free());
+    assert_eq!(world.ledger(), ["upstream_failed"]);
 }
 
 /// The lock is granted to somebody who no longer waits for the answer: it goes with the session.

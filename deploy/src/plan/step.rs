@@ -1,0 +1,139 @@
+//! One write, with everything that is sent.
+
+use serde_json::{Map, Value};
+
+use crate::model::run_task::Parts;
+use crate::model::{PolicyDocument, Schedule, Tags, TaskDefinitionRef};
+use crate::secret::Origin;
+
+/// One write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// A new SecureString.
+    CreateParameter {
+        /// Its name.
+        name: String,
+        /// The secret whose value it takes.
+        env: String,
+        /// Where the value comes from.
+        from: Origin,
+        /// Its tags.
+        tags: Tags,
+    },
+    /// A new version of a SecureString.
+    OverwriteParameter {
+        /// Its name.
+        name: String,
+        /// The secret whose value it takes.
+        env: String,
+        /// Where the value comes from.
+        from: Origin,
+    },
+    /// Tags for a parameter that is adopted.
+    TagParameter {
+        /// Its name.
+        name: String,
+        /// The tags.
+        tags: Tags,
+    },
+    /// An inline policy.
+    PutRolePolicy {
+        /// The role.
+        role: String,
+        /// The policy.
+        policy: String,
+        /// What it says.
+        document: PolicyDocument,
+    },
+    /// A new revision.
+    Register {
+        /// Every member.
+        members: Map<String, Value>,
+        /// Its tags.
+        tags: Tags,
+    },
+    /// A new role.
+    CreateRole {
+        /// Its name.
+        name: String,
+        /// Who may assume it.
+        trust: PolicyDocument,
+        /// Its tags.
+        tags: Tags,
+    },
+    /// Who may assume a role.
+    UpdateTrust {
+        /// The role.
+        role: String,
+        /// Who may assume it.
+        trust: PolicyDocument,
+    },
+    /// Tags for a role that is adopted.
+    TagRole {
+        /// The role.
+        role: String,
+        /// The tags.
+        tags: Tags,
+    },
+    /// A new schedule group.
+    CreateGroup {
+        /// Its name.
+        name: String,
+        /// Its tags.
+        tags: Tags,
+    },
+    /// Tags for a group that is adopted.
+    TagGroup {
+        /// Its name.
+        name: String,
+        /// Its ARN.
+        arn: String,
+        /// The tags.
+        tags: Tags,
+    },
+    /// A new schedule, switched off.
+    CreateSchedule(ScheduleStep),
+    /// A schedule, replaced whole.
+    UpdateSchedule(ScheduleStep),
+}
+
+/// A schedule that is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScheduleStep {
+    /// Everything but the target's Input.
+    pub schedule: Schedule,
+    /// The Input, pinned to `pin`; the reference inside is only a stand-in when that is new.
+    pub run_task: Parts,
+    /// The revision that the Input names.
+    pub pin: Pin,
+}
+
+/// Which revision the schedule runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pin {
+    /// This one.
+    Revision(TaskDefinitionRef),
+    /// The one that an earlier step registers.
+    New,
+}
+
+impl std::fmt::Display for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Step::CreateParameter { name, .. } => write!(f, "create parameter {name}"),
+            Step::OverwriteParameter { name, .. } => write!(f, "write parameter {name} anew"),
+            Step::TagParameter { name, .. } => write!(f, "tag parameter {name}"),
+            Step::PutRolePolicy { role, policy, .. } => write!(f, "write policy {role}/{policy}"),
+            Step::Register { members, .. } => {
+                write!(f, "register task definition {}", members["family"].as_str().unwrap_or_default())
+            }
+            Step::CreateRole { name, .. } => write!(f, "create role {name}"),
+            Step::UpdateTrust { role, .. } => write!(f, "write who may assume role {role}"),
+            Step::TagRole { role, .. } => write!(f, "tag role {role}"),
+            Step::CreateGroup { name, .. } => write!(f, "create schedule group {name}"),
+            Step::TagGroup { name, .. } => write!(f, "tag schedule group {name}"),
+            Step::CreateSchedule(step) => write!(f, "create schedule {}, {}", step.run_task.job, step.schedule.state()),
+            Step::UpdateSchedule(step) => write!(f, "write schedule {}, {}", step.run_task.job, step.schedule.state()),
+        }
+    }
+}
