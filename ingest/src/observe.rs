@@ -12,10 +12,11 @@ pub async fn places(locked: &Locked, source: SourceName) -> Result<Vec<Held>, Er
     let rows = locked.client().query(sql, &[&source.as_str()]).await.doing("reading the places")?;
     rows.iter()
         .map(|row| {
-            let digest = row.get::<_, &[u8]>(2).try_into().map_err(|_| Error::Mismatch {
+            let digest: &[u8] = row.try_get(2).doing("reading the places")?;
+            let digest = digest.try_into().map_err(|_| Error::Mismatch {
                 what: "bytes of a digest",
                 planned: 32,
-                found: row.get::<_, &[u8]>(2).len() as u64,
+                found: digest.len() as u64,
             })?;
             Ok(Held { id: row.get(0), key: row.get(1), digest, active: row.get(3) })
         })
