@@ -166,7 +166,7 @@ fn after_help() -> String {
   DATA_GO_KR_BASE_URL      [default: https://api.data.go.kr]
   RUST_LOG                 what to log on stderr [default: info]
 
-The last line on stdout is the run's report, one JSON object. Advisory lock keys:
+The last line on stdout is the run's report, one JSON object. Advisory lock keys in the default schema:
 "
     .to_owned();
     for &source in SourceName::ALL {

@@ -247,14 +247,20 @@ impl Session {
     }
 }
 
-/// A cancellation that arrives late hits whatever the session does by then. It hits one statement, which is then sent once more.
+/// A cancellation that arrives late hits whatever the session does by then, which is then sent once more. The server signals one request
+/// to the process and to its group, so it may hit two statements; an operator may add another.
 pub async fn despite_cancel<T>(
     statement: impl AsyncFn() -> Result<T, tokio_postgres::Error>,
 ) -> Result<T, tokio_postgres::Error> {
-    match statement().await {
-        Err(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => statement().await,
-        other => other,
+    for _ in 0..4 {
+        match statement().await {
+            Err(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => {
+                tracing::info!("a cancellation came late; once more");
+            }
+            other => return other,
+        }
     }
+    statement().await
 }
 
 /// Every option is one that an unprivileged role may set, so that no administrator is needed.

@@ -189,7 +189,7 @@ mod tests {
             ISSUED.to_owned(),
             once.clone(),
             once.replace('%', "%25"),
-            once.replace('%', "%25").replace('%', "%25"),
+            once.replace('%', "%2525"),
             once.to_lowercase(),
             ISSUED.replace('/', "&#x2F;").replace('+', "&#43;").replace('=', "&equals;"),
             ISSUED.replace('/', "\\/").replace('+', "\\u002b").replace('=', "\\u003D"),

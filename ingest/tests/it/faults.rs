@@ -90,7 +90,7 @@ fn pages_that_end_before_the_total_are_no_snapshot() {
     let world = World::new(generate(4, 1100));
     world.upstream.fault(fault(Some(2), 1, no_data));
     let report = world.run_here(PATIENT);
-    assert_eq!((report.outcome, report.inserted, report.complete), (Outcome::Succeeded, 1100, true));
+    assert_eq!((report.outcome, report.inserted, report.complete), (Outcome::Succeeded, 1100, true), "{report:?}");
 }
 
 #[test]

@@ -252,8 +252,9 @@ fn a_cancellation_that_arrives_late_costs_nothing() {
         operator.query_one("SELECT pg_cancel_backend($1)", &[&pid]).await.unwrap();
         blocker.batch_execute("ROLLBACK").await.unwrap();
     });
-    run.end().expect(Outcome::Interrupted);
-    assert_eq!(world.ledger(), ["interrupted"]);
+    let finished = run.end();
+    finished.expect(Outcome::Interrupted);
+    assert_eq!(world.ledger(), ["interrupted"], "{}", finished.stderr);
 }
 
 #[test]
