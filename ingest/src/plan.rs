@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use geuneul::{Withheld, WithheldReason};
 
 pub use crate::identity::Held;
-use crate::identity::{self, Keys, Likeness, Listed, Resolution, Rule, Seat, Unnamed};
+use crate::identity::{self, Keys, Likeness, Listed, Resolution, Seat, Unnamed};
 use crate::record::{BadValue, Record, Reject, Row};
 use crate::snapshot::CompleteSnapshot;
 pub use changes::{Noted, What};
@@ -69,21 +69,6 @@ pub struct SetAside {
     pub reject: Reject,
 }
 
-/// A row that is another publication of a library.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Duplicate {
-    /// Its position in the snapshot, from 1.
-    pub row: usize,
-    /// Its key.
-    pub key: String,
-    /// The key of the face, and its position in the snapshot when it was read from it.
-    pub face: String,
-    /// The same for the face.
-    pub face_row: usize,
-    /// Why they are one library.
-    pub rule: Rule,
-}
-
 /// Everything that one run will write.
 #[derive(Debug, Default, PartialEq)]
 pub struct Plan {
@@ -101,8 +86,6 @@ pub struct Plan {
     pub changes: Vec<Noted>,
     /// Rows set aside.
     pub rejects: Vec<SetAside>,
-    /// Rows that stand behind another, by key.
-    pub duplicates: Vec<Duplicate>,
     /// Rows that are as they were.
     pub unchanged: usize,
     /// Places that should be deactivated and are not, and why.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Change, Duplicate, Held, Plan, Read, SetAside, Write};
+use super::{Change, Held, Plan, Read, SetAside, Write};
 use crate::identity::{Listed, Resolution, Seat};
 use crate::record::{Record, Row};
 
@@ -64,7 +64,7 @@ pub struct Noted {
     pub into: Option<i64>,
 }
 
-/// Fills in writes, changes, rejects and duplicates. `at` is where each row is among the listed ones.
+/// Fills in writes, changes and rejects. `at` is where each row is among the listed ones.
 pub(super) fn of(
     plan: &mut Plan,
     resolution: &Resolution,
@@ -75,12 +75,6 @@ pub(super) fn of(
 ) {
     let held: HashMap<i64, &Held> = held.iter().map(|held| (held.id, held)).collect();
     let merged: HashMap<i64, i64> = resolution.merged.iter().copied().collect();
-    let mut row_of = vec![0; listed.len()];
-    for (row, at) in at.iter().enumerate() {
-        if let Some(at) = at {
-            row_of[*at] = row + 1;
-        }
-    }
     for (number, ((row, _), at)) in (1..).zip(rows.into_iter().zip(at)) {
         let key = at.map(|at| listed[at].key.clone());
         let record = match row {
@@ -94,11 +88,8 @@ pub(super) fn of(
         let (id, face, root) = match resolution.seats[at] {
             Seat::Untouched => unreachable!("a good row has a seat"),
             Seat::Face(id) => (id, None, None),
-            Seat::Member(id, face, rule) => {
-                let (key, face_row) = (key.clone(), row_of[face]);
-                let face_key = listed[face].key.clone();
-                plan.duplicates.push(Duplicate { row: number, key, face: face_key.clone(), face_row, rule });
-                (id, Some(face_key), Some(place_of(resolution, listed, &held, face)))
+            Seat::Member(id, face, _) => {
+                (id, Some(listed[face].key.clone()), Some(place_of(resolution, listed, &held, face)))
             }
         };
         let before = id.map(|id| held[&id]);
@@ -131,7 +122,6 @@ pub(super) fn of(
         plan.writes.push(Write { key, key_before, face, record, change });
     }
     plan.writes.sort_by(|a, b| a.key.cmp(&b.key));
-    plan.duplicates.sort_by(|a, b| a.key.cmp(&b.key));
     note_the_unlisted(plan, &merged, &held);
 }
 

@@ -3,7 +3,7 @@
 use crate::world::{MONTHLY, PATIENT, World};
 use geuneul::{Outcome, Withheld, WithheldReason};
 use rehearsal::snapshot::{Rows, generate};
-use rehearsal::upstream::Envelope;
+use rehearsal::upstream::{Answer, Envelope, Fault};
 
 fn set(rows: &mut Rows, at: usize, key: &str, value: impl Into<serde_json::Value>) {
     rows[at].insert(key.to_owned(), value.into());
@@ -214,4 +214,90 @@ fn a_listing_that_moves_now_and_then_retires_nothing_that_is_listed() {
 
 fn key(row: &rehearsal::snapshot::Row) -> String {
     format!("{}/{}", row["insttCode"].as_str().unwrap(), row["lbrryNm"].as_str().unwrap())
+}
+
+#[test]
+fn a_page_without_rows_before_the_total_is_no_snapshot() {
+    let world = World::new(generate(7, 1100));
+    let empty = Answer::items(Envelope::New, &serde_json::json!([]), 1100);
+    world.upstream.fault(Fault { page: Some(2), times: 1_000_000, answer: empty });
+    let report = world.month().expect(Outcome::UpstreamFailed);
+    assert_eq!(report.error.unwrap().code, "upstream_short");
+    assert_eq!(world.places(), 0);
+}
+
+#[test]
+fn rows_of_one_institution_and_name_are_one_library_only_at_one_place() {
+    let mut rows = generate(8, 6);
+    // Published twice word for word; twice with other values; twice at different addresses.
+    for at in [0, 2, 4] {
+        rows[at + 1] = rows[at].clone();
+        for key in ["latitude", "longitude"] {
+            set(&mut rows, at, key, "");
+            set(&mut rows, at + 1, key, "");
+        }
+    }
+    set(&mut rows, 3, "seatCo", "4137");
+    set(&mut rows, 5, "rdnmadr", "다른 길 1");
+    let world = World::new(rows);
+    let report = world.mirror();
+    assert_eq!((report.fetched, report.inserted, report.active, report.duplicates), (6, 6, 4, 2));
+    assert_eq!(world.mirror().unchanged, 6);
+}
+
+#[test]
+fn a_row_that_returns_is_the_place_that_it_was() {
+    let rows = generate(9, 40);
+    let world = World::new(rows.clone());
+    world.mirror();
+    let born = world.texts("SELECT concat_ws(' ', id, key, first_seen_at) FROM ingest.places ORDER BY id");
+    world.upstream.set_rows(rows[2..].to_vec());
+    assert_eq!(world.mirror().deactivated, 2);
+    let mut back = rows;
+    set(&mut back, 1, "seatCo", "4137");
+    world.upstream.set_rows(back);
+    let report = world.mirror();
+    assert_eq!((report.reactivated, report.updated, report.inserted, report.active), (2, 0, 0, 40));
+    assert_eq!(world.texts("SELECT concat_ws(' ', id, key, first_seen_at) FROM ingest.places ORDER BY id"), born);
+    assert_eq!(world.database.number("SELECT count(*) FROM ingest.places WHERE attributes->>'seatCo' = '4137'"), 1);
+}
+
+#[test]
+fn an_older_snapshot_cannot_overwrite_a_newer_one() {
+    let world = World::new(generate(10, 40));
+    world.mirror();
+    let versions = world.row_versions();
+    world.upstream.set_rows(generate(10, 45));
+    let gate = world.upstream.hold_after(0);
+    let run = world.start();
+    gate.wait_for_request();
+    // What a later run does first.
+    world.database.execute("UPDATE ingest.ingest_sources SET fence = fence + 1");
+    gate.release();
+    let report = run.end().expect(Outcome::DatabaseLost);
+    assert_eq!(report.error.unwrap().code, "fenced");
+    assert_eq!(world.row_versions(), versions);
+}
+
+#[test]
+fn what_does_not_change_is_not_locked() {
+    let mut rows = generate(12, 40);
+    let world = World::new(rows.clone());
+    world.mirror();
+    set(&mut rows, 0, "seatCo", "4137");
+    world.upstream.set_rows(rows.clone());
+    let place = |at: usize| format!("WHERE name = '{}'", rows[at]["lbrryNm"].as_str().unwrap());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let application = runtime.block_on(world.database.client());
+    let execute = |sql: String| runtime.block_on(application.batch_execute(&sql)).unwrap();
+    // The run waits in its transaction for a row that it has to write; all others can be written meanwhile.
+    execute(format!("BEGIN; UPDATE ingest.places SET category = category {}", place(0)));
+    let run = world.start();
+    world.wait_until(
+        "EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')",
+    );
+    let others = format!("SET lock_timeout = '2s'; UPDATE ingest.places SET changed_at = now() {}", place(1));
+    world.database.execute(&others);
+    execute("ROLLBACK".to_owned());
+    assert_eq!(run.end().expect(Outcome::Succeeded).updated, 1);
 }
