@@ -58,7 +58,7 @@ fn a_page_that_comes_again_or_has_more_rows_than_were_asked_for_is_refused() {
     for (more, code, requests) in [(0, "upstream_inconsistent", 4 * 2), (1, "upstream_unavailable", 3)] {
         let before = world.upstream.requests().len();
         world.upstream.cut_pages(move |_, size, _| (0..size + more).collect());
-        let report = world.run_here(PATIENT);
+        let report = world.run_here(PATIENT * 5);
         assert_eq!((report.outcome, report.error.unwrap().code.as_str()), (Outcome::UpstreamFailed, code));
         assert_eq!(world.upstream.requests().len() - before, requests);
         assert_eq!(world.row_versions(), versions);
