@@ -100,7 +100,7 @@ fn what_a_person_reads() {
     world.database.execute("UPDATE ingest.ingest_runs SET finished_at = finished_at - interval '40 days'");
     let filters = vec![
         (r"pid \d+", "pid [pid]"),
-        (r"connected \d+s ago, progress \d+s ago", "connected [age] ago, progress [age] ago"),
+        (r"connected \d+ \w+ ago, progress \d+ \w+ ago", "connected [age] ago, progress [age] ago"),
         (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "[run]"),
         (r"\d{4}-\d\d-\d\dT[\d:]+Z", "[time]"),
     ];
