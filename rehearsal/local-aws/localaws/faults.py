@@ -45,7 +45,7 @@ def forget_calls():
 
 
 def add(fault):
-    """{"service", "action", "when": "before"|"after", "skip": n, "times": n, "status", "code", "message"}."""
+    """{"service", "action", "when": "before"|"after", "skip": n, "times": n, "status", "code", "message"}; "*" is any."""
     unknown = set(fault) - {"service", "action", "when", "skip", "times", "status", "code", "message"}
     if unknown or not {"service", "action"} <= set(fault) or fault.get("when", "before") not in ("before", "after"):
         raise ValueError(f"not a fault: {fault}")
@@ -83,7 +83,7 @@ def hit(service, action, when):
     """The fault that this call runs into, or None; uses the fault up."""
     with _lock:
         for fault in _faults:
-            if (fault["service"], fault["action"], fault["when"]) != (service, action, when):
+            if fault["service"] not in ("*", service) or fault["action"] not in ("*", action) or fault["when"] != when:
                 continue
             if fault["skip"] > 0:
                 fault["skip"] -= 1
