@@ -41,6 +41,8 @@ pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
         None => args.wish.into(),
     };
     let Look { desired, live, plan } = Look::at(context, &wish).await?;
+    // Before anything is shown: what stands in the open must not stand on the screen as well.
+    leak::refuse(&plan, &live, &super::plan::peek(&desired))?;
     if let Some((saved, file)) = &saved {
         saved.still(&plan, &live, &desired).map_err(|error| outdated(file, &error, context))?;
     }
@@ -62,10 +64,7 @@ pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     confirm(context, args.yes)?;
-    let mut values = read_values(&plan)?;
-    for (env, value) in super::plan::peek(&desired) {
-        values.entry(env).or_insert(value);
-    }
+    let values = read_values(&plan)?;
     leak::refuse(&plan, &live, &values)?;
     let mut say = |line: &str| err!("{line}");
     if let Err(failure) =

@@ -69,12 +69,19 @@ fn every_call(
         let desired = begin(&scene, &cloud, &format!("{way}-whole")).await;
         scene.aws.forget_calls().unwrap();
         attempt(&cloud, &desired, &wish).await.unwrap();
-        let calls = u32::try_from(scene.aws.calls().unwrap().len()).unwrap();
+        let seen = scene.aws.calls().unwrap();
+        let calls = seen.len();
         let (mut points, mut unseen) = (0, 0);
-        for n in 0..calls {
-            for (word, fault) in [("before", Fault::before("*", "*")), ("after", Fault::after("*", "*"))] {
+        for (n, call) in seen.iter().enumerate() {
+            // A read whose answer is lost is a read that failed: only a write has an effect to be lost track of.
+            let is_read = ["Get", "Describe", "List"].iter().any(|word| call.action.starts_with(word));
+            let faults = [("before", Fault::before("*", "*")), ("after", Fault::after("*", "*"))];
+            for (word, fault) in faults.into_iter().take(if is_read { 1 } else { 2 }) {
                 let desired = begin(&scene, &cloud, &format!("{way}-{word}-{n}")).await;
-                scene.aws.fault(&fault.skip(n).error(400, "ValidationException", "made to fail")).unwrap();
+                scene
+                    .aws
+                    .fault(&fault.skip(u32::try_from(n).unwrap()).error(400, "ValidationException", "made to fail"))
+                    .unwrap();
                 let broken = attempt(&cloud, &desired, &wish).await;
                 scene.aws.clear_faults().unwrap();
                 // Only a read that another answer made needless (the tags of a thing that is not there) may fail unseen.
@@ -98,8 +105,8 @@ fn every_call(
 fn from_nothing_to_a_disabled_schedule() {
     let wish = Wish { disabled: true, ..Wish::default() };
     let points = every_call("new", wish, job, &[None, Some(State::Disabled)]);
-    // 12 reads, 7 writes with a look before 3 of them, and 14 reads to see that all of it is there.
-    assert!(points >= 60, "only {points} points");
+    // Every read once, every write before and after its effect.
+    assert!(points >= 40, "only {points} points");
     eprintln!("{points} fault points injected and converged");
 }
 

@@ -103,7 +103,7 @@ fn a_saved_plan_is_applied_only_to_the_world_that_it_was_made_for() {
     });
     save();
     inside::run(async {
-        let wide = json!({ "Version": "2012-10-17", "Statement": [] });
+        let wide = json!({ "Version": "2012-10-17", "Statement": [{ "Effect": "Allow", "Action": "ecs:*", "Resource": "*" }] });
         let cloud = inside::cloud(&scene).await;
         let role = format!("{JOB}-scheduler");
         cloud.put_role_policy(&role, "run-task", &PolicyDocument(wide.to_string())).await.unwrap();
