@@ -1,9 +1,9 @@
 """How fast is `deploy plan`? The same reads, of the same converged job, on loopback, in one run: by `deploy`, by one boto3 script, and
 by the `aws` command line, one call after another.
 
-    cargo build --release -p deploy   # or --bins; a debug build is slower
-    pip install awscli                # into a venv of its own; boto3 comes with the rehearsal's
-    python rehearsal/bench/plan.py --deploy target/release/deploy --python VENV/bin/python --aws VENV/bin/aws
+    cargo build --release --workspace --bins      # a debug build is slower
+    python3 -m venv V && V/bin/pip install boto3 awscli
+    python3 rehearsal/bench/plan.py --deploy target/release/deploy --stage target/rehearsal/venv-*/bin/python --tools V/bin
 
 It starts a local AWS, makes a world and applies a job to it, counts what `plan` calls, and prints medians and ratios.
 """
@@ -15,7 +15,6 @@ import pathlib
 import resource
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.request
@@ -62,15 +61,15 @@ def main():
     """Measures and prints."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--deploy", required=True)
-    arguments.add_argument("--python", default=sys.executable, help="a Python with ministack and boto3: the rehearsal's venv")
-    arguments.add_argument("--aws", help="the aws command line; left out when absent")
+    arguments.add_argument("--stage", required=True, help="the Python of the rehearsal's venv, which runs the local AWS")
+    arguments.add_argument("--tools", required=True, help="the bin folder of a venv with boto3 and awscli")
     arguments.add_argument("--times", type=int, default=15)
     told = arguments.parse_args()
     deploy = str(pathlib.Path(told.deploy).resolve())
     with tempfile.TemporaryDirectory() as folder:
         images = pathlib.Path(folder, "images.json")
         images.write_text(json.dumps({IMAGE: {"entrypoint": ["/bin/true"]}}))
-        command = [told.python, str(HERE.parent / "local-aws" / "main.py"), "--images", str(images)]
+        command = [told.stage, str(HERE.parent / "local-aws" / "main.py"), "--images", str(images)]
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         try:
             measure(told, deploy, pathlib.Path(folder), json.loads(server.stdout.readline()))
@@ -119,12 +118,11 @@ def measure(told, deploy, folder, stage):
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     print(f"deploy plan: {plan * 1000:.0f} ms, median of {told.times}; peak RSS {peak / 1024:.0f} MiB")
     filled = [words[name] for name in ("family", "group_arn", "execution_role", "log_group")]
-    script = statistics.median(run(told.python, "-c", BOTO3, endpoint, *filled) for _ in range(max(3, told.times // 3)))
+    script = statistics.median(run(f"{told.tools}/python", "-c", BOTO3, endpoint, *filled) for _ in range(max(3, told.times // 3)))
     print(f"boto3, the same reads: {script * 1000:.0f} ms: {script / plan:.1f} times as long")
-    if told.aws:
-        calls = [[told.aws, "--endpoint-url", endpoint, *read.format(**words).split()] for read in READS]
-        line = statistics.median(sum(run(*call) for call in calls) for _ in range(3))
-        print(f"aws, the same reads: {line * 1000:.0f} ms: {line / plan:.1f} times as long")
+    calls = [[f"{told.tools}/aws", *read.format(**words).split()] for read in READS]
+    line = statistics.median(sum(run(*call) for call in calls) for _ in range(3))
+    print(f"aws, the same reads: {line * 1000:.0f} ms: {line / plan:.1f} times as long")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ fn everything() -> Scene {
     let scene = Scene::set();
     let document = json!({
         "executionRoleArn": scene.world.execution_role, "taskRoleArn": scene.world.task_role, "networkMode": "awsvpc",
-        "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512", "ephemeralStorage": { "sizeInGiB": 30 },
+        "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "1024", "ephemeralStorage": { "sizeInGiB": 30 },
         "containerDefinitions": [{
             "name": scene.world.container, "image": "123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/job:1",
             "entryPoint": ["/job"], "command": ["serve", "--all"], "environment": [{ "name": "A", "value": "1" }],
@@ -76,7 +76,7 @@ fn another(path: &str, value: &Value) -> Value {
         ("/ScheduleExpressionTimezone", json!("UTC")),
         ("/Target/RetryPolicy/MaximumEventAgeInSeconds", json!(7200)),
         ("/cpu", json!("512")),
-        ("/memory", json!("1024")),
+        ("/memory", json!("2048")),
         ("/containerDefinitions/0/portMappings/0/protocol", json!("udp")),
     ];
     if let Some((_, other)) = by_path.into_iter().find(|(known, _)| *known == path) {
