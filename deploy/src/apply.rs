@@ -7,8 +7,8 @@ use tokio::time::Instant;
 use crate::cloud::{Answer, Cloud, CloudError};
 use crate::desired::Desired;
 use crate::explain;
-use crate::model::run_task::Parts;
-use crate::model::{RunTask, Schedule, TaskDefinitionRef};
+use crate::guard::Guard;
+use crate::model::{Schedule, TaskDefinitionRef};
 use crate::normalise::Normalisers;
 use crate::observe::observe;
 use crate::plan::{self, Pin, Plan, ScheduleStep, Step, Wish};
@@ -48,6 +48,7 @@ pub struct Failure {
 /// Carries every step out, and says each as it lands.
 pub async fn apply(
     cloud: &impl Cloud,
+    guard: Guard<'_>,
     plan: &Plan,
     values: &Values,
     patience: Patience,
@@ -57,7 +58,7 @@ pub async fn apply(
     let mut done = Vec::new();
     let mut registered = None;
     for (i, step) in steps.iter().enumerate() {
-        match patiently(cloud, step, values, &mut registered, patience, say).await {
+        match patiently(cloud, guard, step, values, &mut registered, patience, say).await {
             Ok(outcome) => {
                 say(&format!("done: {outcome}"));
                 done.push(outcome);
@@ -72,8 +73,8 @@ pub async fn apply(
 }
 
 /// Reads everything back: AWS shows what was written when the plan is empty. A while is given, because IAM's reads may lag.
-pub async fn settle(cloud: &impl Cloud, desired: &Desired, wish: Wish, patience: Patience) -> anyhow::Result<Plan> {
-    let wish = Wish { disabled: wish.disabled, adopt: false, rotate: false };
+pub async fn settle(cloud: &impl Cloud, desired: &Desired, wish: &Wish, patience: Patience) -> anyhow::Result<Plan> {
+    let wish = &Wish { disabled: wish.disabled, ..Wish::default() };
     let (deadline, mut pause) = (Instant::now() + patience.limit, patience.pause);
     loop {
         let plan = plan::plan(desired, &observe(cloud, desired).await?, wish, Normalisers::default());
@@ -88,6 +89,7 @@ pub async fn settle(cloud: &impl Cloud, desired: &Desired, wish: Wish, patience:
 /// One step, again and again while IAM may not have told everybody.
 async fn patiently(
     cloud: &impl Cloud,
+    guard: Guard<'_>,
     step: &Step,
     values: &Values,
     registered: &mut Option<TaskDefinitionRef>,
@@ -96,6 +98,7 @@ async fn patiently(
 ) -> Answer<String> {
     let (deadline, mut pause) = (Instant::now() + patience.limit, patience.pause);
     let mut waiting = false;
+    guard.still(cloud, step).await?;
     loop {
         match carry_out(cloud, step, values, registered).await {
             Err(error) if explain::may_be_propagation(&error) && Instant::now() < deadline => {
@@ -118,12 +121,12 @@ async fn carry_out(
     registered: &mut Option<TaskDefinitionRef>,
 ) -> Answer<String> {
     match step {
-        Step::CreateParameter { name, env, tags, .. } => {
-            let version = cloud.create_parameter(name, value(values, env)?, tags).await?;
+        Step::CreateParameter { name, env, key, tags, .. } => {
+            let version = cloud.create_parameter(name, value(values, env)?, key.as_deref(), tags).await?;
             return Ok(format!("{step}, version {version}"));
         }
-        Step::OverwriteParameter { name, env, .. } => {
-            let version = cloud.overwrite_parameter(name, value(values, env)?).await?;
+        Step::OverwriteParameter { name, env, key, .. } => {
+            let version = cloud.overwrite_parameter(name, value(values, env)?, key.as_deref()).await?;
             return Ok(format!("{step}, version {version}"));
         }
         Step::TagParameter { name, tags } => cloud.tag_parameter(name, tags).await?,
@@ -134,7 +137,8 @@ async fn carry_out(
             *registered = reference.clone();
             return Ok(format!("{step}, revision {}", reference.map_or(0, |reference| reference.revision())));
         }
-        Step::CreateRole { name, trust, tags } => cloud.create_role(name, trust, tags).await?,
+        Step::CreateRole(role) => cloud.create_role(role).await?,
+        Step::PutBoundary { role, boundary } => cloud.put_boundary(role, boundary).await?,
         Step::UpdateTrust { role, trust } => cloud.update_trust(role, trust).await?,
         Step::TagRole { role, tags } => cloud.tag_role(role, tags).await?,
         Step::CreateGroup { name, tags } => cloud.create_group(name, tags).await?,
@@ -156,11 +160,5 @@ fn whole(step: &ScheduleStep, registered: Option<&TaskDefinitionRef>) -> Answer<
         (Pin::Revision(reference), _) | (Pin::New, Some(reference)) => reference.clone(),
         (Pin::New, None) => return Err(local("the new revision has no number".to_owned())),
     };
-    let run_task =
-        RunTask::new(Parts { task_definition, ..step.run_task.clone() }).map_err(|e| local(e.to_string()))?;
-    let mut schedule = step.schedule.clone();
-    if let Some(target) = schedule.0.get_mut("Target") {
-        target["Input"] = run_task.scheduler_input().into();
-    }
-    Ok(schedule)
+    step.with_input(task_definition).map_err(|error| local(error.to_string()))
 }

@@ -6,7 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::desired::Desired;
 use crate::exit::Stop;
+use crate::fire_times;
 use crate::model::{Identity, Live, Seen};
+use crate::normalise;
 use crate::plan::Refusal;
 
 /// The account and the region are those of the configuration; otherwise nothing else is to be believed, or changed.
@@ -36,6 +38,8 @@ pub fn check(
         return;
     }
     let text = |member: &str| task_definition.get(member).and_then(Value::as_str).unwrap_or_default();
+    timing(desired, notes);
+    size(desired, text("cpu"), text("memory"), task_definition, refusals);
     let job = &desired.job;
     let containers = task_definition.get("containerDefinitions").and_then(Value::as_array);
     let names: Vec<_> =
@@ -50,6 +54,19 @@ pub fn check(
             let variables = container.get("environment").and_then(Value::as_array);
             let variables = variables.into_iter().flatten().filter_map(|variable| variable.get("name")?.as_str());
             let taken = |name: &&str| desired.parameters.iter().any(|parameter| parameter.env == *name);
+            let secrets = container.get("secrets").and_then(Value::as_array);
+            let secrets = secrets.into_iter().flatten().filter_map(|secret| secret.get("name")?.as_str());
+            for name in secrets.filter(|name| job.environment.contains_key(*name)) {
+                let what = format!("variable {name} of job {} is a secret in the task definition", job.name);
+                let hint = format!("take {name} out of `environment`: ECS refuses a variable with a secret's name");
+                refusals.push(Refusal::new(what, hint));
+            }
+            let image = container.get("image").and_then(Value::as_str).unwrap_or_default();
+            if !image.contains("@sha256:") {
+                notes.push(format!(
+                    "WARNING: image {image} is named by a tag, which can move: the scheduled run may be of another image than the proven one; name it by its digest (@sha256:...)"
+                ));
+            }
             for name in variables.filter(taken) {
                 let what = format!("container {} already has a plain variable {name}", job.container);
                 let hint = "remove the variable from the task definition: ECS refuses a secret of the same name, and its value is readable there";
@@ -70,5 +87,74 @@ pub fn check(
         && found.text("status").is_some_and(|status| status != "ACTIVE")
     {
         notes.push(format!("the newest revision of {} is {}", job.family, found.text("status").unwrap_or_default()));
+    }
+}
+
+/// What a time says that its writer may not have meant.
+fn timing(desired: &Desired, notes: &mut Vec<String>) {
+    let timing = desired.timing();
+    let fields = timing.expression.trim_start_matches("cron(").trim_end_matches(')');
+    let fields: Vec<_> = fields.split_whitespace().collect();
+    let [_, _, day, _, weekday, _] = fields.as_slice() else { return };
+    let late = |item: &str| {
+        let first = item.split(['-', '/', 'W']).next().unwrap_or_default();
+        first.parse::<u8>().is_ok_and(|first| first >= 29)
+    };
+    if day.split(',').any(late) {
+        notes.push(format!("day {day}: a month without that day is left out; L is the last day of every month"));
+    }
+    if weekday.chars().any(|c| c.is_ascii_digit()) && !weekday.contains('#') {
+        notes.push(format!(
+            "weekday {weekday}: AWS counts 1 as Sunday and 7 as Saturday; names (MON-FRI) cannot be misread"
+        ));
+    }
+    // From a fixed day on: a plan knows no clock, and the rules of a zone rarely change.
+    let from = jiff::Timestamp::from_second(1_767_225_600).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    if let Some(at) = fire_times::skipped(&timing.expression, &timing.timezone, from) {
+        notes.push(format!(
+            "in {} the clocks skip {}: the schedule does not fire then; choose an hour after 03:00, or UTC",
+            timing.timezone,
+            at.strftime("%Y-%m-%d %H:%M")
+        ));
+    }
+}
+
+/// The pairs of CPU and memory that Fargate has, in CPU units and MiB: first, last, step.
+const FARGATE: [(u32, u32, u32, u32); 7] = [
+    (256, 512, 2048, 0),
+    (512, 1024, 4096, 1024),
+    (1024, 2048, 8192, 1024),
+    (2048, 4096, 16_384, 1024),
+    (4096, 8192, 30_720, 1024),
+    (8192, 16_384, 61_440, 4096),
+    (16_384, 32_768, 122_880, 8192),
+];
+
+fn size(desired: &Desired, cpu: &str, memory: &str, members: &Map<String, Value>, refusals: &mut Vec<Refusal>) {
+    let compatible = members.get("requiresCompatibilities").and_then(Value::as_array);
+    let fargate = compatible.is_none_or(|list| list.iter().any(|one| one == "FARGATE"));
+    let units = |text: &str, unit: &str| normalise::units(text, unit).and_then(|n| u32::try_from(n).ok());
+    if !fargate || (cpu.is_empty() && memory.is_empty() && compatible.is_none()) {
+        return;
+    }
+    let (cpu_units, mebibytes) = (units(cpu, "vcpu").unwrap_or(0), units(memory, "gb").unwrap_or(0));
+    let legal = FARGATE.iter().any(|(cpu, first, last, step)| {
+        let stepped = match step {
+            0 => [512, 1024, 2048].contains(&mebibytes),
+            step => mebibytes % step == 0,
+        };
+        *cpu == cpu_units && (*first..=*last).contains(&mebibytes) && stepped
+    });
+    if !legal {
+        let what = format!(
+            "task definition {} asks for cpu {cpu:?} with memory {memory:?}, which Fargate does not have",
+            desired.job.family
+        );
+        let near = FARGATE.iter().find(|(cpu, ..)| *cpu == cpu_units);
+        let hint = match near {
+            Some((cpu, first, last, _)) => format!("with cpu {cpu}, memory is {first} to {last} MiB"),
+            None => "cpu is 256, 512, 1024, 2048, 4096, 8192 or 16384".to_owned(),
+        };
+        refusals.push(Refusal::new(what, hint));
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Stop;
-use crate::model::{Launch, Network};
+use crate::model::{Launch, Network, Tags};
 use crate::secret::Origin;
 
 use file::File;
@@ -42,6 +42,8 @@ pub struct Job {
     pub cluster: String,
     /// The task definition's family.
     pub family: String,
+    /// Which revision the schedule is to run.
+    pub revision: RevisionPolicy,
     /// A file with the whole task definition; without it, the family's newest revision is adopted as it is.
     pub task_definition: Option<Document>,
     /// The container that does the work.
@@ -52,6 +54,10 @@ pub struct Job {
     pub environment: BTreeMap<String, String>,
     /// Where the task runs.
     pub launch: Launch,
+    /// Fargate's platform version; none means the newest.
+    pub platform_version: Option<String>,
+    /// More tags for whatever can be tagged.
+    pub tags: Tags,
     /// Its network.
     pub network: Network,
     /// When it runs.
@@ -62,6 +68,17 @@ pub struct Job {
     pub gate: Gate,
     /// The declarative stop: apply switches it off, and enable refuses.
     pub stopped: bool,
+}
+
+/// Which revision the schedule is to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RevisionPolicy {
+    /// The one that it runs now, until somebody moves it with `--latest`; a new schedule begins with the newest.
+    #[default]
+    Pinned,
+    /// The newest at each `apply`: whoever registers one decides what the job runs.
+    Latest,
 }
 
 /// A JSON document from a file beside `deploy.toml`.
@@ -84,6 +101,14 @@ pub struct Timing {
     pub group: String,
     /// A role of somebody else's that the schedule uses; without it, one is made and kept.
     pub role: Option<String>,
+    /// The path of the role that is made and kept, `/` when nothing is said.
+    pub role_path: String,
+    /// The permissions boundary of the role that is made and kept; without it, whatever boundary is there stays.
+    pub permissions_boundary: Option<String>,
+    /// The queue that takes what Scheduler could not deliver.
+    pub dead_letter_queue: Option<String>,
+    /// Scheduler may fire this many minutes late, at a moment of its own.
+    pub flexible_window: Option<u32>,
     /// How often Scheduler tries again when it cannot deliver.
     pub retries: u32,
     /// For how long it tries.
@@ -99,6 +124,8 @@ pub struct Secret {
     pub parameter: String,
     /// Where the value comes from.
     pub from: Origin,
+    /// The KMS key that encrypts it, by ARN, id or alias; without it the one that is there, or AWS's own.
+    pub kms_key: Option<String>,
 }
 
 /// `[job.NAME.gate]`.

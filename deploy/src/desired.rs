@@ -2,11 +2,13 @@
 //!
 //! Architecture invariant: no I/O, no async, no clock, no SDK.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use crate::config::{Config, Document, Job, Timing};
 use crate::model::run_task::Parts;
-use crate::model::{PolicyDocument, Tags, TaskDefinitionRef, tags};
+use crate::model::{PolicyDocument, Tags, TaskDefinitionRef, parameter, tags};
 use crate::receipt::Owner;
 use crate::secret::Origin;
 use crate::templates;
@@ -44,6 +46,8 @@ pub struct WantedParameter {
     pub arn: String,
     /// Where its value comes from.
     pub from: Origin,
+    /// The KMS key that encrypts it, when one was named.
+    pub kms_key: Option<String>,
 }
 
 /// The role that the schedule uses.
@@ -55,6 +59,10 @@ pub struct WantedRole {
     pub arn: String,
     /// Whether it is ours to make and keep; else it is used as it is.
     pub ours: bool,
+    /// Its path, when it is ours.
+    pub path: String,
+    /// Its permissions boundary, when one was named.
+    pub boundary: Option<String>,
 }
 
 /// The name of our inline policy on the scheduler's role.
@@ -72,19 +80,22 @@ impl Desired {
                 secret.parameter.trim_start_matches('/')
             ),
             from: secret.from.clone(),
+            kms_key: secret.kms_key.clone(),
         };
+        let (path, boundary) = (job.schedule.role_path.clone(), job.schedule.permissions_boundary.clone());
         let role = match &job.schedule.role {
-            Some(arn) => WantedRole { name: role_name(arn).to_owned(), arn: arn.clone(), ours: false },
+            Some(arn) => WantedRole { name: role_name(arn).to_owned(), arn: arn.clone(), ours: false, path, boundary },
             None => {
                 let name = format!("{}-scheduler", job.name);
-                WantedRole { arn: format!("arn:{partition}:iam::{account}:role/{name}"), name, ours: true }
+                let arn = format!("arn:{partition}:iam::{account}:role{path}{name}");
+                WantedRole { arn, name, ours: true, path, boundary }
             }
         };
         Desired {
             account: account.clone(),
             region: region.clone(),
             partition,
-            tags: tags::ours(&job.name),
+            tags: job.tags.clone().into_iter().chain(tags::ours(&job.name)).collect(),
             parameters: job.secrets.iter().map(parameter).collect(),
             role,
             receipt_parameter: Owner::of(config, job).parameter(&config.app),
@@ -147,10 +158,24 @@ impl Desired {
         format!("arn:{partition}:ecs:{region}:{account}:task-definition/{}:{revision}", job.family).parse().ok()
     }
 
-    /// What the execution role may read: exactly the secrets' parameters.
+    /// What the execution role may read: exactly the secrets' parameters, and what decrypts them where that is no key of AWS's own.
     pub fn execution_policy(&self) -> PolicyDocument {
+        let Desired { account, region, partition, .. } = self;
         let arns: Vec<_> = self.parameters.iter().map(|parameter| parameter.arn.clone()).collect();
-        templates::policy(templates::EXECUTION_POLICY, &[("PARAMETER_ARNS", json!(arns))])
+        let every = format!("arn:{partition}:kms:{region}:{account}:key");
+        let named: BTreeSet<_> = self.parameters.iter().filter_map(|parameter| parameter.kms_key.as_deref()).collect();
+        let named = named.into_iter().filter(|key| *key != parameter::AWS_OWN_KEY);
+        // A key's policy knows no alias: an alias is a condition on every key of the account.
+        let (aliases, keys): (Vec<_>, Vec<_>) = named.partition(|key| key.contains("alias/"));
+        let aliases: Vec<_> = aliases.iter().filter_map(|alias| Some(&alias[alias.find("alias/")?..])).collect();
+        let arn = |key: &&str| if key.starts_with("arn:") { (*key).to_owned() } else { format!("{every}/{key}") };
+        let values = [
+            ("PARAMETER_ARNS", json!(arns)),
+            ("KEY_ARNS", json!(keys.iter().map(arn).collect::<Vec<_>>())),
+            ("KEY_ALIASES", json!(aliases)),
+            ("EVERY_KEY_ARN", json!(format!("{every}/*"))),
+        ];
+        PolicyDocument(templates::fill(templates::EXECUTION_POLICY, &values).to_string())
     }
 
     /// Who may assume the scheduler's role: Scheduler, on behalf of schedules of our group.
@@ -173,15 +198,9 @@ impl Desired {
             ("EVERY_REVISION_ARN", json!(every)),
             ("CLUSTER_ARN", json!(self.cluster_arn())),
             ("PASSED_ROLE_ARNS", json!(roles)),
+            ("DEAD_LETTER_QUEUE_ARNS", json!(job.schedule.dead_letter_queue.iter().collect::<Vec<_>>())),
         ];
-        let mut document = templates::fill(templates::SCHEDULER_POLICY, &values);
-        // A statement about no resource at all is malformed.
-        if roles.is_empty()
-            && let Some(statements) = document.get_mut("Statement").and_then(Value::as_array_mut)
-        {
-            statements.retain(|statement| statement["Action"] != "iam:PassRole");
-        }
-        PolicyDocument(document.to_string())
+        PolicyDocument(templates::fill(templates::SCHEDULER_POLICY, &values).to_string())
     }
 
     /// The one RunTask request of the job, pinned to a revision.
@@ -190,7 +209,8 @@ impl Desired {
         Parts {
             cluster: job.cluster.clone(),
             task_definition,
-            launch: job.launch,
+            launch: job.launch.clone(),
+            platform_version: job.platform_version.clone(),
             network: job.network.clone(),
             container: job.container.clone(),
             command: job.command.clone(),

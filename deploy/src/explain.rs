@@ -35,6 +35,9 @@ pub fn hint(error: &CloudError) -> String {
             format!("{thing} came to be in the meantime: somebody else made it, or an earlier try whose answer was lost")
         }
         ErrorKind::NotFound => format!("{thing} was there a moment ago; look again with `deploy plan`"),
+        ErrorKind::Moved => {
+            "another operator or a pipeline works on the same job: find out who, then look again with `deploy plan`".to_owned()
+        }
         ErrorKind::Invalid | ErrorKind::Other => "AWS's own words above are all that is known".to_owned(),
     }
 }

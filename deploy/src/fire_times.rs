@@ -62,6 +62,27 @@ pub fn next(expression: &str, zone: &str, after: Timestamp, count: usize) -> Res
     Ok(found)
 }
 
+/// The first local time that the expression names and daylight saving skips, in the twelve years after a moment; it does not fire.
+pub fn skipped(expression: &str, zone: &str, after: Timestamp) -> Option<DateTime> {
+    const ENOUGH: usize = 4_400; // twelve years of a daily expression
+    let fields = expression.strip_prefix("cron(")?.strip_suffix(')')?;
+    let parser = CronParser::builder().seconds(Seconds::Required).year(Year::Required).alternative_weekdays(true);
+    let cron = parser.build().parse(&format!("0 {fields}")).ok()?;
+    let zone = TimeZone::get(zone).ok()?;
+    let first = after.to_zoned_datetime(zone.clone()).datetime();
+    let mut wall = Wall(first);
+    for _ in 0..ENOUGH {
+        wall = cron.find_next_occurrence(&wall, false).ok()?;
+        if wall.0.year() > first.year() + 12 {
+            return None;
+        }
+        if matches!(zone.to_ambiguous_zoned_datetime(wall.0).offset(), AmbiguousOffset::Gap { .. }) {
+            return Some(wall.0);
+        }
+    }
+    None
+}
+
 /// A fire time for a person: in the schedule's zone and in UTC.
 pub fn show(moment: &ZonedDateTime) -> String {
     let zone = moment.time_zone().iana_name().unwrap_or("local");

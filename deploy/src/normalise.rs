@@ -211,7 +211,7 @@ fn sort_by_name(members: &mut Map<String, Value>, list: &str) {
 }
 
 /// `1 vCPU` -> 1024, `0.5 GB` -> 512; a plain number is itself.
-fn units(text: &str, unit: &str) -> Option<u64> {
+pub(crate) fn units(text: &str, unit: &str) -> Option<u64> {
     let text = text.trim().to_ascii_lowercase();
     match text.strip_suffix(unit) {
         Some(number) => number.trim().parse::<f64>().ok().map(|number| (number * 1024.0).round() as u64),

@@ -1,11 +1,13 @@
-//! Reads everything that one job's plan looks at, in two rounds of concurrent calls, and changes nothing.
+//! Reads everything that one job's plan looks at, in at most three rounds of concurrent calls, and changes nothing.
 
 use futures_util::future::join_all;
 
 use crate::check;
 use crate::cloud::{Answer, Cloud, seen};
+use crate::config::RevisionPolicy;
 use crate::desired::{Desired, SCHEDULER_POLICY_NAME, role_name};
-use crate::model::{Live, Seen, TaskDefinition};
+use crate::model::{Behind, Live, Schedule, Seen, TaskDefinition};
+use crate::plan;
 use crate::receipt::Receipt;
 
 /// What is there; the wrong account or region is refused.
@@ -16,7 +18,7 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
             desired.parameters.iter().map(|parameter| async move { seen(cloud.parameter(&parameter.name).await) });
         join_all(calls).await.into_iter().collect::<Answer<Vec<_>>>()
     };
-    let (identity, parameters, task_definition, scheduler_role, scheduler_policy, group_found, schedule, receipt) = tokio::join!(
+    let (identity, parameters, newest, scheduler_role, scheduler_policy, group_found, schedule, receipt) = tokio::join!(
         cloud.identity(),
         parameters,
         async { seen(cloud.task_definition(&job.family).await) },
@@ -29,7 +31,9 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
     // Who asks comes first: in the wrong account, every other answer is noise.
     let identity = identity?;
     check::same_place(desired, &identity)?;
-    let task_definition = task_definition?;
+    let newest = newest?;
+    let schedule = schedule?;
+    let (task_definition, behind) = base(cloud, desired, &newest, &schedule).await?;
 
     let execution_role = execution_role(desired, &task_definition);
     let log_group = log_group(desired, &task_definition);
@@ -50,15 +54,48 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
     Ok(Live {
         identity,
         parameters: parameters?,
+        newest,
         task_definition,
+        behind,
         execution_policy: execution_policy?,
         scheduler_role: scheduler_role?,
         scheduler_policy: scheduler_policy?,
         group: group_found?,
-        schedule: schedule?,
+        schedule,
         log_group: log_group?,
         receipt: receipt?.map(|text| Receipt::read(&text, &desired.owner)),
     })
+}
+
+/// How many revisions behind the newest are looked at, at most.
+const NEWER: u32 = 5;
+
+/// The revision to start from, and what is known of newer ones. A schedule stays on the revision that it pins, while that one can run.
+async fn base(
+    cloud: &impl Cloud,
+    desired: &Desired,
+    newest: &Seen<TaskDefinition>,
+    schedule: &Seen<Schedule>,
+) -> Answer<(Seen<TaskDefinition>, Option<Behind>)> {
+    let pinned = schedule.present().and_then(plan::pinned_revision);
+    let reference = newest.present().and_then(TaskDefinition::reference);
+    let (Some(pinned), Some(newest_reference)) = (pinned, reference) else { return Ok((newest.clone(), None)) };
+    if pinned.family() != newest_reference.family() || pinned == newest_reference {
+        return Ok((newest.clone(), None));
+    }
+    let first = newest_reference.revision().saturating_sub(NEWER).max(pinned.revision()) + 1;
+    let between = (first..newest_reference.revision()).filter_map(|number| desired.revision(number));
+    let calls = between.map(|reference| async move { seen(cloud.task_definition(reference.arn()).await) });
+    let (found, between) = tokio::join!(cloud.task_definition(pinned.arn()), join_all(calls));
+    let found = seen(found)?;
+    let mut newer = between.into_iter().collect::<Answer<Vec<_>>>()?;
+    newer.push(newest.clone());
+    let newer = newer.into_iter().filter_map(|one| one.present().cloned()).collect();
+    let runs = found.present().is_some_and(|found| found.text("status") == Some("ACTIVE"));
+    let hidden = matches!(found, Seen::Hidden { .. });
+    let stays = hidden || (runs && desired.job.revision == RevisionPolicy::Pinned);
+    let task_definition = if stays { found } else { newest.clone() };
+    Ok((task_definition, Some(Behind { pinned, runs: runs || hidden, newer })))
 }
 
 /// The execution role of the task definition that will be used: the given one, else the family's.

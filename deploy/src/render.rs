@@ -90,14 +90,14 @@ pub fn notes(plan: &Plan, live: &Live, now: Timestamp) -> Vec<String> {
 }
 
 /// The exact next command, when there is one.
-pub fn next(plan: &Plan, live: &Live, wish: Wish, program: &str) -> Option<String> {
+pub fn next(plan: &Plan, live: &Live, wish: &Wish, program: &str) -> Option<String> {
     let only_disabled_helps = |plan: &Plan| plan.refusals.iter().all(|refusal| refusal.cure == Some(Cure::Disabled));
     if !only_disabled_helps(plan) {
         return None;
     }
     if plan.steps().next().is_some() {
         let disabled = wish.disabled || !plan.refusals.is_empty() || plan.state == Some(State::Disabled);
-        return Some(apply_command(program, Wish { disabled, ..wish }));
+        return Some(apply_command(program, &Wish { disabled, ..wish.clone() }));
     }
     match (plan.state, &live.receipt) {
         (Some(State::Disabled), Seen::Present(Ok(Receipt::Verified(_)))) => Some(format!("{program} enable")),
@@ -107,9 +107,10 @@ pub fn next(plan: &Plan, live: &Live, wish: Wish, program: &str) -> Option<Strin
 }
 
 /// The command that applies this.
-pub fn apply_command(program: &str, wish: Wish) -> String {
-    let Wish { disabled, adopt, rotate } = wish;
-    let flags = [(" --disabled", disabled), (" --adopt", adopt), (" --rotate", rotate)];
-    let said = flags.iter().filter(|(_, said)| *said).map(|(flag, _)| *flag);
-    format!("{program} apply{}", said.collect::<String>())
+pub fn apply_command(program: &str, wish: &Wish) -> String {
+    let Wish { disabled, adopt, latest, rotate } = wish;
+    let flags = [(" --disabled", *disabled), (" --adopt", *adopt), (" --latest", *latest)];
+    let said = flags.iter().filter(|(_, said)| *said).map(|(flag, _)| (*flag).to_owned());
+    let rotated = rotate.iter().map(|name| format!(" --rotate {name}"));
+    format!("{program} apply{}", said.chain(rotated).collect::<String>())
 }

@@ -21,8 +21,17 @@ pub enum Origin {
     File(PathBuf),
     /// An open file descriptor.
     Fd(u32),
+    /// What this process is given to read.
+    Stdin,
     /// A person at the terminal.
     Prompt,
+}
+
+impl Origin {
+    /// Whether it can be looked at twice, and without anybody noticing.
+    pub fn can_be_peeked(&self) -> bool {
+        matches!(self, Origin::Env(_)) || matches!(self, Origin::File(path) if path.is_file())
+    }
 }
 
 impl fmt::Display for Origin {
@@ -31,6 +40,7 @@ impl fmt::Display for Origin {
             Origin::Env(name) => write!(f, "env:{name}"),
             Origin::File(path) => write!(f, "file:{}", path.display()),
             Origin::Fd(number) => write!(f, "fd:{number}"),
+            Origin::Stdin => f.write_str("stdin"),
             Origin::Prompt => f.write_str("prompt"),
         }
     }
@@ -50,6 +60,7 @@ impl FromStr for Origin {
             Some(("file", path)) if !path.is_empty() => Ok(Origin::File(path.into())),
             Some(("fd", number)) => number.parse().map(Origin::Fd).map_err(|_| UnknownOrigin),
             None if text == "prompt" => Ok(Origin::Prompt),
+            None if text == "stdin" => Ok(Origin::Stdin),
             _ => Err(UnknownOrigin),
         }
     }
@@ -122,6 +133,7 @@ impl SecretValue {
             },
             Origin::File(path) => SecretValue::new(read(path, origin)?),
             Origin::Fd(number) => SecretValue::new(read(Path::new(&format!("/dev/fd/{number}")), origin)?),
+            Origin::Stdin => SecretValue::new(read(Path::new("/dev/stdin"), origin)?),
             Origin::Prompt if !std::io::stdin().is_terminal() => Err(SecretError::NoTerminal),
             Origin::Prompt => {
                 let typed = rpassword::prompt_password(format!("{name} (not shown): "));
@@ -129,6 +141,11 @@ impl SecretValue {
                 SecretValue::new(typed.into_bytes())
             }
         }
+    }
+
+    /// Whether it stands in a text. A value of a few characters stands in many, and counts only alone.
+    pub fn is_in(&self, text: &str) -> bool {
+        if self.0.len() < 6 { text == self.0 } else { text.contains(&self.0) }
     }
 
     /// The text, for the request that writes it and for nothing else.

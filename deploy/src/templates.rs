@@ -21,6 +21,12 @@ pub const EXECUTION_POLICY_SID: &str = "GeuneulDeployReadsSecrets";
 pub fn fill(template: &str, values: &[(&str, Value)]) -> Value {
     let mut document: Value = serde_json::from_str(template).expect("a template is JSON");
     fill_value(&mut document, values);
+    // A statement about no resource, or under a condition that nothing meets, is malformed: it is left out.
+    if let Some(statements) = document.get_mut("Statement").and_then(Value::as_array_mut) {
+        let none = |value: Option<&Value>| value.and_then(Value::as_array).is_some_and(Vec::is_empty);
+        let unmet = "/Condition/ForAnyValue:StringEquals/kms:ResourceAliases";
+        statements.retain(|statement| !none(statement.get("Resource")) && !none(statement.pointer(unmet)));
+    }
     document
 }
 

@@ -31,6 +31,8 @@ pub enum ErrorKind {
     NoCredentials,
     /// AWS was not reached.
     Unreachable,
+    /// It is not any more as the plan saw it.
+    Moved,
     /// Anything else.
     Other,
 }

@@ -23,7 +23,7 @@ pub use error::{CloudError, ErrorKind};
 pub use receipts::ReceiptWriteError;
 use serde_json::{Map, Value};
 
-use crate::model::{Group, Identity, Parameter, PolicyDocument, Role, Schedule, Seen, Tags, TaskDefinition};
+use crate::model::{Group, Identity, NewRole, Parameter, PolicyDocument, Role, Schedule, Seen, Tags, TaskDefinition};
 use crate::secret::SecretValue;
 
 /// The answer to one call.
@@ -40,9 +40,20 @@ pub trait Parameters {
     /// The parameter without its value, with its tags.
     fn parameter(&self, name: &str) -> impl Future<Output = Answer<Parameter>>;
     /// Writes a new SecureString with its tags; an existing one is a conflict. Answers its version.
-    fn create_parameter(&self, name: &str, value: &SecretValue, tags: &Tags) -> impl Future<Output = Answer<i64>>;
+    fn create_parameter(
+        &self,
+        name: &str,
+        value: &SecretValue,
+        key: Option<&str>,
+        tags: &Tags,
+    ) -> impl Future<Output = Answer<i64>>;
     /// Writes a new version of an existing SecureString. AWS refuses tags here. Answers its version.
-    fn overwrite_parameter(&self, name: &str, value: &SecretValue) -> impl Future<Output = Answer<i64>>;
+    fn overwrite_parameter(
+        &self,
+        name: &str,
+        value: &SecretValue,
+        key: Option<&str>,
+    ) -> impl Future<Output = Answer<i64>>;
     /// Adds tags to an existing parameter.
     fn tag_parameter(&self, name: &str, tags: &Tags) -> impl Future<Output = Answer<()>>;
 }
@@ -62,7 +73,9 @@ pub trait Roles {
     /// An inline policy of a role.
     fn role_policy(&self, role: &str, policy: &str) -> impl Future<Output = Answer<PolicyDocument>>;
     /// Creates a role.
-    fn create_role(&self, name: &str, trust: &PolicyDocument, tags: &Tags) -> impl Future<Output = Answer<()>>;
+    fn create_role(&self, role: &NewRole) -> impl Future<Output = Answer<()>>;
+    /// Sets the boundary of what a role may ever do.
+    fn put_boundary(&self, role: &str, boundary: &str) -> impl Future<Output = Answer<()>>;
     /// Replaces who may assume a role.
     fn update_trust(&self, role: &str, trust: &PolicyDocument) -> impl Future<Output = Answer<()>>;
     /// Adds tags to a role.

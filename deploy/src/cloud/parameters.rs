@@ -18,14 +18,14 @@ impl Parameters for Aws {
         Ok(parameter)
     }
 
-    async fn create_parameter(&self, name: &str, value: &SecretValue, tags: &Tags) -> Answer<i64> {
-        let put = self.put(name, value).set_tags(Some(to_sdk(tags)));
+    async fn create_parameter(&self, name: &str, value: &SecretValue, key: Option<&str>, tags: &Tags) -> Answer<i64> {
+        let put = self.put(name, value, key).set_tags(Some(to_sdk(tags)));
         let answer = put.send().await.map_err(|e| CloudError::new("ssm:PutParameter", name, &e))?;
         Ok(answer.version)
     }
 
-    async fn overwrite_parameter(&self, name: &str, value: &SecretValue) -> Answer<i64> {
-        let put = self.put(name, value).overwrite(true);
+    async fn overwrite_parameter(&self, name: &str, value: &SecretValue, key: Option<&str>) -> Answer<i64> {
+        let put = self.put(name, value, key).overwrite(true);
         let answer = put.send().await.map_err(|e| CloudError::new("ssm:PutParameter", name, &e))?;
         Ok(answer.version)
     }
@@ -54,7 +54,13 @@ impl Aws {
                     Some(other) => ParameterType::Other(other.as_str().to_owned()),
                     None => ParameterType::Other("unknown".to_owned()),
                 };
-                return Ok(Parameter { name: name.to_owned(), kind, version: found.version, tags: None });
+                return Ok(Parameter {
+                    name: name.to_owned(),
+                    kind,
+                    key: found.key_id,
+                    version: found.version,
+                    tags: None,
+                });
             }
             token = page.next_token.filter(|token| !token.is_empty());
             if token.is_none() {
@@ -73,10 +79,11 @@ impl Aws {
         &self,
         name: &str,
         value: &SecretValue,
+        key: Option<&str>,
     ) -> aws_sdk_ssm::operation::put_parameter::builders::PutParameterFluentBuilder {
         let call = self.ssm.put_parameter().name(name).value(value.for_put_parameter());
         // 4 KB fit the standard tier; the account's default could be the one that costs money.
-        call.r#type(Kind::SecureString).tier(ParameterTier::Standard)
+        call.r#type(Kind::SecureString).tier(ParameterTier::Standard).set_key_id(key.map(str::to_owned))
     }
 }
 

@@ -3,7 +3,7 @@
 use aws_sdk_iam::types::Tag;
 
 use super::{Answer, Aws, CloudError, Roles};
-use crate::model::{PolicyDocument, Role, Tags};
+use crate::model::{NewRole, PolicyDocument, Role, Tags};
 
 impl Roles for Aws {
     async fn role(&self, name: &str) -> Answer<Role> {
@@ -12,6 +12,7 @@ impl Roles for Aws {
         let role = answer.role.ok_or_else(|| CloudError::local("iam:GetRole", name, "the answer holds no role"))?;
         Ok(Role {
             arn: role.arn,
+            boundary: role.permissions_boundary.and_then(|boundary| boundary.permissions_boundary_arn),
             trust: PolicyDocument(role.assume_role_policy_document.unwrap_or_default()),
             tags: role.tags.unwrap_or_default().into_iter().map(|tag| (tag.key, tag.value)).collect(),
         })
@@ -23,11 +24,18 @@ impl Roles for Aws {
         Ok(PolicyDocument(answer.policy_document))
     }
 
-    async fn create_role(&self, name: &str, trust: &PolicyDocument, tags: &Tags) -> Answer<()> {
-        let call = self.iam.create_role().role_name(name).assume_role_policy_document(&trust.0);
+    async fn create_role(&self, role: &NewRole) -> Answer<()> {
+        let NewRole { name, path, trust, boundary, tags } = role;
+        let call = self.iam.create_role().role_name(name).path(path).assume_role_policy_document(&trust.0);
+        let call = call.set_permissions_boundary(boundary.clone());
         let call = call.description("Lets EventBridge Scheduler start the job; kept by deploy");
         let answer = call.set_tags(Some(to_sdk(tags))).send().await;
         answer.map(drop).map_err(|e| CloudError::new("iam:CreateRole", name, &e))
+    }
+
+    async fn put_boundary(&self, role: &str, boundary: &str) -> Answer<()> {
+        let call = self.iam.put_role_permissions_boundary().role_name(role).permissions_boundary(boundary);
+        call.send().await.map(drop).map_err(|e| CloudError::new("iam:PutRolePermissionsBoundary", role, &e))
     }
 
     async fn update_trust(&self, role: &str, trust: &PolicyDocument) -> Answer<()> {

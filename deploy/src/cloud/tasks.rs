@@ -1,12 +1,12 @@
 //! Tasks: start one, look at one, find those that run.
 
 use aws_sdk_ecs::types::{
-    AssignPublicIp, AwsVpcConfiguration, ContainerOverride, DesiredStatus, KeyValuePair, LaunchType,
-    NetworkConfiguration, TaskOverride,
+    AssignPublicIp, AwsVpcConfiguration, CapacityProviderStrategyItem, ContainerOverride, DesiredStatus, KeyValuePair,
+    LaunchType, NetworkConfiguration, TaskOverride,
 };
 
 use super::{Aws, CloudError};
-use crate::model::run_task::{Launch, ManualRun};
+use crate::model::run_task::{CapacityProvider, Launch, ManualRun};
 use crate::model::task::{self, Container, Failure, Task};
 
 impl Aws {
@@ -15,14 +15,16 @@ impl Aws {
     pub async fn run_task(&self, run: &ManualRun) -> Result<Result<Task, Vec<Failure>>, CloudError> {
         let wanted = run.task();
         let failed = |error| CloudError::new("ecs:RunTask", wanted.task_definition.family_and_revision(), &error);
+        let (launch_type, strategy) =
+            placement(&wanted.launch).map_err(|e| CloudError::local("ecs:RunTask", wanted.job.as_str(), e))?;
         let answer = self
             .ecs
             .run_task()
             .cluster(&wanted.cluster)
             .task_definition(wanted.task_definition.arn())
-            .launch_type(match wanted.launch {
-                Launch::Fargate => LaunchType::Fargate,
-            })
+            .set_launch_type(launch_type)
+            .set_capacity_provider_strategy(strategy)
+            .set_platform_version(wanted.platform_version.clone())
             .count(1)
             .client_token(run.client_token())
             .started_by(run.started_by())
@@ -71,6 +73,19 @@ fn network(run: &ManualRun) -> NetworkConfiguration {
     NetworkConfiguration::builder().awsvpc_configuration(vpc.build().expect("the subnets are set")).build()
 }
 
+/// ECS takes a launch type or a strategy, never both.
+fn placement(launch: &Launch) -> Result<(Option<LaunchType>, Option<Vec<CapacityProviderStrategyItem>>), String> {
+    let item = |one: &CapacityProvider| {
+        let item = CapacityProviderStrategyItem::builder().capacity_provider(&one.name);
+        let base = i32::try_from(one.base).unwrap_or(i32::MAX);
+        item.weight(i32::from(one.weight)).base(base).build().map_err(|error| error.to_string())
+    };
+    Ok(match launch {
+        Launch::Fargate => (Some(LaunchType::Fargate), None),
+        Launch::CapacityProviders(strategy) => (None, Some(strategy.iter().map(item).collect::<Result<_, _>>()?)),
+    })
+}
+
 fn overrides(run: &ManualRun) -> TaskOverride {
     let wanted = run.task();
     let pair = |(name, value)| KeyValuePair::builder().name(name).value(value).build();
@@ -91,6 +106,8 @@ fn of_sdk(task: &aws_sdk_ecs::types::Task) -> Task {
         task_definition: text(task.task_definition_arn()),
         started_by: task.started_by().map(str::to_owned),
         launch_type: task.launch_type().map(|launch| launch.as_str().to_owned()),
+        capacity_provider: task.capacity_provider_name().map(str::to_owned),
+        platform_version: task.platform_version().map(str::to_owned),
         status: text(task.last_status()),
         stop_code: task.stop_code().map(|code| code.as_str().to_owned()),
         stopped_reason: task.stopped_reason().map(str::to_owned),

@@ -1,6 +1,7 @@
 //! `deploy apply`: makes it so, and never switches on.
 
 use std::io::{BufRead, IsTerminal};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -12,9 +13,11 @@ use super::plan::WishArgs;
 use crate::apply::{self, Failure, Patience};
 use crate::exit::{Exit, Stop};
 use crate::explain;
+use crate::guard::Guard;
 use crate::plan::{Plan, Step, Wish};
-use crate::render;
+use crate::saved::{Outdated, Saved};
 use crate::secret::{SecretValue, Values};
+use crate::{leak, render};
 
 /// The flags of `deploy apply`.
 #[derive(Debug, Args)]
@@ -22,6 +25,9 @@ pub struct ApplyArgs {
     /// What is asked for.
     #[command(flatten)]
     pub wish: WishArgs,
+    /// A plan that `plan --out` saved; what was asked for then is asked for now
+    #[arg(value_name = "FILE", conflicts_with_all = ["disabled", "adopt", "latest", "rotate"])]
+    pub plan: Option<PathBuf>,
     /// Do not ask; needed where there is no terminal
     #[arg(long)]
     pub yes: bool,
@@ -29,8 +35,17 @@ pub struct ApplyArgs {
 
 /// Carries the verb out.
 pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
-    let wish: Wish = args.wish.into();
-    let Look { desired, live, plan } = Look::at(context, wish).await?;
+    let saved = args.plan.as_deref().map(read_saved).transpose()?;
+    let wish: Wish = match &saved {
+        Some((saved, _)) => saved.wish.clone(),
+        None => args.wish.into(),
+    };
+    let Look { desired, live, plan } = Look::at(context, &wish).await?;
+    // Before anything is shown: what stands in the open must not stand on the screen as well.
+    leak::refuse(&plan, &live, &super::plan::peek(&desired))?;
+    if let Some((saved, file)) = &saved {
+        saved.still(&plan, &live, &desired).map_err(|error| outdated(file, &error, context))?;
+    }
     crate::out::data(format_args!("{}", render::plan(&plan, context.style)));
     for note in render::notes(&plan, &live, Timestamp::now()) {
         out!("note: {note}");
@@ -45,19 +60,23 @@ pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
     }
     if plan.steps().next().is_none() {
         out!("nothing to do");
-        say_next(context, &plan, &live, wish);
+        say_next(context, &plan, &live, &wish);
         return Ok(Exit::Done);
     }
     confirm(context, args.yes)?;
     let values = read_values(&plan)?;
+    leak::refuse(&plan, &live, &values)?;
     let mut say = |line: &str| err!("{line}");
-    if let Err(failure) = apply::apply(&context.aws, &plan, &values, Patience::IAM, &mut say).await {
-        return Ok(report(&failure, &render::apply_command(&context.program, wish)));
+    if let Err(failure) =
+        apply::apply(&context.aws, Guard { desired: &desired, live: &live }, &plan, &values, Patience::IAM, &mut say)
+            .await
+    {
+        return Ok(report(&failure, &render::apply_command(&context.program, &wish)));
     }
-    let after = apply::settle(&context.aws, &desired, wish, Patience::READ_BACK).await.context("reading back")?;
+    let after = apply::settle(&context.aws, &desired, &wish, Patience::READ_BACK).await.context("reading back")?;
     if !after.is_empty() {
         crate::out::data(format_args!("{}", render::plan(&after, context.style)));
-        let what = "everything was written, and AWS does not show all of it";
+        let what = "everything was written, and AWS does not show all of it: either its reads lag, or somebody else wrote meanwhile";
         return Err(Stop::failed(what, format!("look again with `{} plan`", context.program)).into());
     }
     let steps = match plan.steps().count() {
@@ -65,11 +84,28 @@ pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
         n => format!("{n} steps"),
     };
     out!("applied {steps} and read everything back");
-    say_next(context, &after, &live, wish);
+    say_next(context, &after, &live, &wish);
     Ok(Exit::Done)
 }
 
-fn say_next(context: &Context, plan: &Plan, live: &crate::model::Live, wish: Wish) {
+fn read_saved(file: &Path) -> anyhow::Result<(Saved, &Path)> {
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Stop::usage(format!("cannot read {}: {error}", file.display()), "plan --out FILE saves a plan")
+    })?;
+    let saved = Saved::read(&text)
+        .map_err(|error| Stop::usage(format!("{}: {error}", file.display()), "save it again with plan --out FILE"))?;
+    Ok((saved, file))
+}
+
+fn outdated(file: &Path, error: &Outdated, context: &Context) -> Stop {
+    let hint = match error {
+        Outdated::OtherPlace(_) => "say --job, --config and --profile as they were when it was saved".to_owned(),
+        _ => format!("look again, and save that: {} plan --out {}", context.program, file.display()),
+    };
+    Stop::refused(format!("{}: {error}; nothing was changed", file.display()), hint)
+}
+
+fn say_next(context: &Context, plan: &Plan, live: &crate::model::Live, wish: &Wish) {
     if let Some(next) = render::next(plan, live, wish, &context.program) {
         out!("next: {next}");
     }

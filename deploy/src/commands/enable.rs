@@ -20,7 +20,7 @@ pub struct EnableArgs {}
 
 /// Carries the verb out.
 pub async fn run(context: &Context, _args: EnableArgs) -> anyhow::Result<Exit> {
-    let look = Look::at(context, Wish::default()).await?;
+    let look = Look::at(context, &Wish::default()).await?;
     let schedule = look.schedule(context)?;
     let proof = guard(context, &look)?;
     if schedule.state() == State::Enabled {

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::Context;
+use crate::config::RevisionPolicy;
 use crate::desired::Desired;
 use crate::exit::Stop;
 use crate::model::log::LogStream;
@@ -26,8 +27,18 @@ pub struct Look {
 
 impl Look {
     /// Looks. The wrong account or region is refused before anything else is believed.
-    pub async fn at(context: &Context, wish: Wish) -> anyhow::Result<Look> {
-        let desired = context.desired();
+    pub async fn at(context: &Context, wish: &Wish) -> anyhow::Result<Look> {
+        let mut desired = context.desired();
+        if wish.latest {
+            desired.job.revision = RevisionPolicy::Latest;
+        }
+        for name in &wish.rotate {
+            if !desired.parameters.iter().any(|parameter| parameter.env == *name || parameter.name == *name) {
+                let known: Vec<_> = desired.parameters.iter().map(|parameter| parameter.env.as_str()).collect();
+                let what = format!("job {} has no secret of the name given to --rotate", desired.job.name);
+                return Err(Stop::usage(what, format!("known: {}", known.join(", "))).into());
+            }
+        }
         let live = observe(&context.aws, &desired).await?;
         let plan = plan(&desired, &live, wish, Normalisers::default());
         Ok(Look { desired, live, plan })

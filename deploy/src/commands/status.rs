@@ -49,7 +49,7 @@ impl Line {
 
 /// Carries the verb out.
 pub async fn run(context: &Context, _args: StatusArgs) -> anyhow::Result<Exit> {
-    let look = Look::at(context, Wish::default()).await?;
+    let look = Look::at(context, &Wish::default()).await?;
     let mut lines = vec![schedule(context, &look), fires(&look)];
     lines.extend(settings(context, &look));
     lines.push(gate_line(context, &look));

@@ -32,7 +32,7 @@ pub struct TriggerNowArgs {
 
 /// Carries the verb out.
 pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit> {
-    let look = Look::at(context, Wish::default()).await?;
+    let look = Look::at(context, &Wish::default()).await?;
     let run = look.scheduled_run(context)?.manual(occurrence());
     if args.print_aws_cli {
         out!("{}", aws_command(&run, &look.desired.region));

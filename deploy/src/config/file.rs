@@ -8,9 +8,10 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::place::{Place, is_name, is_variable};
-use super::{Gate, Job, Proof, Secret, Timing};
+use super::{Gate, Job, Proof, RevisionPolicy, Secret, Timing};
 use crate::fire_times;
-use crate::model::{Launch, Network};
+use crate::model::run_task::CapacityProvider;
+use crate::model::{Launch, Network, Tags, tags};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,6 +28,8 @@ pub(super) struct File {
 pub(super) struct JobTable {
     cluster: Spanned<String>,
     family: Spanned<String>,
+    #[serde(default)]
+    revision: RevisionPolicy,
     task_definition: Option<Spanned<String>>,
     container: Spanned<String>,
     command: Option<Spanned<Vec<String>>>,
@@ -39,12 +42,33 @@ pub(super) struct JobTable {
     #[serde(default)]
     assign_public_ip: bool,
     #[serde(default)]
+    capacity_providers: Vec<Spanned<ProviderTable>>,
+    platform_version: Option<Spanned<String>>,
+    #[serde(default)]
+    tags: BTreeMap<Spanned<String>, Spanned<String>>,
+    #[serde(default)]
+    allow_fixed: bool,
+    #[serde(default)]
     stopped: bool,
     schedule: ScheduleTable,
     #[serde(default)]
     secret: Vec<SecretTable>,
     #[serde(default)]
     gate: GateTable,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProviderTable {
+    name: String,
+    #[serde(default = "one")]
+    weight: u16,
+    #[serde(default)]
+    base: u32,
+}
+
+fn one() -> u16 {
+    1
 }
 
 #[derive(Deserialize)]
@@ -62,6 +86,10 @@ struct ScheduleTable {
     timezone: Spanned<String>,
     group: Option<Spanned<String>>,
     role: Option<Spanned<String>>,
+    role_path: Option<Spanned<String>>,
+    permissions_boundary: Option<Spanned<String>>,
+    dead_letter_queue: Option<Spanned<String>>,
+    flexible_window: Option<Spanned<String>>,
     retries: Option<Spanned<u32>>,
     retry_for: Option<Spanned<String>>,
 }
@@ -72,6 +100,7 @@ struct SecretTable {
     env: Spanned<String>,
     parameter: Spanned<String>,
     from: Spanned<String>,
+    kms_key: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -100,6 +129,18 @@ impl JobTable {
                 return Err(at.stop(None, format!("job {name} has no command"), hint));
             }
         };
+        // A pinned file never changes: on a schedule it would be loaded again for ever.
+        if let Some(argument) =
+            command.iter().find(|one| one.starts_with("--ingest.sha256")).filter(|_| !self.allow_fixed)
+        {
+            let flag = argument.split('=').next().unwrap_or(argument);
+            let hint = "schedule a source that changes, or say allow_fixed = true";
+            return Err(at.stop(
+                None,
+                format!("job {name} has {flag}: a fixed source that a schedule would reload for ever"),
+                hint,
+            ));
+        }
         let subnets = at.check(self.subnets, "subnets", "a list of 1 to 16 subnet ids", |v| {
             (1..=16).contains(&v.len()) && v.iter().all(|id| id.starts_with("subnet-"))
         })?;
@@ -128,11 +169,21 @@ impl JobTable {
             schedule: self.schedule.into_timing(&name, at)?,
             cluster: at.check(self.cluster, "cluster", "a cluster's name or ARN", |v| !v.trim().is_empty())?,
             family: at.check(self.family, "family", "a family without its revision", |v| is_name(v, "-_", 255))?,
+            revision: self.revision,
             task_definition: self.task_definition.map(|file| at.document(file)).transpose()?,
             container: at.check(self.container, "container", "a container's name", |v| is_name(v, "-_", 255))?,
             command,
             environment,
-            launch: Launch::Fargate,
+            launch: placement(self.capacity_providers, at)?,
+            platform_version: match self.platform_version {
+                Some(version) => {
+                    Some(at.check(version, "platform_version", "LATEST or a number such as 1.4.0", |v| {
+                        v == "LATEST" || (v.contains('.') && v.split('.').all(|n| n.parse::<u16>().is_ok()))
+                    })?)
+                }
+                None => None,
+            },
+            tags: more_tags(self.tags, at)?,
             stopped: self.stopped,
             network: Network {
                 subnets: subnets.into_iter().collect(),
@@ -152,9 +203,54 @@ impl JobTable {
     }
 }
 
+fn placement(strategy: Vec<Spanned<ProviderTable>>, at: &Place<'_>) -> anyhow::Result<Launch> {
+    if strategy.is_empty() {
+        return Ok(Launch::Fargate);
+    }
+    let span = strategy[0].span();
+    let list: Vec<_> = strategy
+        .into_iter()
+        .map(|one| {
+            let ProviderTable { name, weight, base } = one.into_inner();
+            CapacityProvider { name, weight, base }
+        })
+        .collect();
+    let legal = |one: &CapacityProvider| is_name(&one.name, "-_", 255) && one.weight <= 1000 && one.base <= 100_000;
+    // ECS takes one base, and wants some weight above nothing.
+    let bases = list.iter().filter(|one| one.base > 0).count();
+    if list.len() > 20 || bases > 1 || list.iter().all(|one| one.weight == 0) || !list.iter().all(legal) {
+        let hint = "1 to 20 of { name = \"FARGATE_SPOT\", weight = 0 to 1000, base = 0 to 100000 }; one base, and some weight above 0";
+        return Err(at.stop(Some(span), "capacity_providers is no strategy that ECS takes", hint));
+    }
+    Ok(Launch::CapacityProviders(list))
+}
+
+fn more_tags(tags: BTreeMap<Spanned<String>, Spanned<String>>, at: &Place<'_>) -> anyhow::Result<Tags> {
+    let mut found = Tags::new();
+    for (key, value) in tags {
+        let key =
+            at.check(key, "a tag", "1 to 128 characters; managed-by, job and what begins with aws: are taken", |v| {
+                let reserved = v.to_ascii_lowercase().starts_with("aws:") || v == tags::MANAGED_BY.0 || v == tags::JOB;
+                (1..=128).contains(&v.chars().count()) && !reserved
+            })?;
+        let value = at.check(value, "a tag's value", "up to 256 characters", |v| v.chars().count() <= 256)?;
+        found.insert(key, value);
+    }
+    // IAM takes 50 tags; ours are among them.
+    if found.len() > 40 {
+        return Err(at.stop(None, format!("{} tags", found.len()), "keep to 40: AWS takes 50, and some are ours"));
+    }
+    Ok(found)
+}
+
 impl ScheduleTable {
     fn into_timing(self, job: &str, at: &Place<'_>) -> anyhow::Result<Timing> {
         let cron_span = self.cron.span();
+        if self.cron.get_ref().trim_start().starts_with("rate(") || self.cron.get_ref().trim_start().starts_with("at(")
+        {
+            let hint = "cron takes six fields; a rate() would fire at the moment it is enabled, and in AWS its unit is always plural";
+            return Err(at.stop(Some(cron_span), format!("cron is {:?}", self.cron.get_ref()), hint));
+        }
         let cron = at.check(
             self.cron,
             "cron",
@@ -181,6 +277,55 @@ impl ScheduleTable {
             }
             None => None,
         };
+        let given = role.is_some();
+        let role_path = match self.role_path {
+            Some(path) if given => {
+                return Err(at.stop(
+                    Some(path.span()),
+                    "role_path and role",
+                    "a given role has its own path: keep one of them",
+                ));
+            }
+            Some(path) => at.check(path, "role_path", "/ or /some/path/", |v| {
+                v.starts_with('/') && v.ends_with('/') && v.len() <= 512 && v.bytes().all(|b| b.is_ascii_graphic())
+            })?,
+            None => "/".to_owned(),
+        };
+        let permissions_boundary = match self.permissions_boundary {
+            Some(arn) if given => {
+                return Err(at.stop(
+                    Some(arn.span()),
+                    "permissions_boundary and role",
+                    "a given role has its own boundary: keep one of them",
+                ));
+            }
+            Some(arn) => Some(at.check(arn, "permissions_boundary", "the ARN of a managed policy", |v| {
+                v.starts_with("arn:") && v.contains(":iam::") && v.contains(":policy/")
+            })?),
+            None => None,
+        };
+        let dead_letter_queue = match self.dead_letter_queue {
+            Some(arn) => {
+                Some(at.check(arn, "dead_letter_queue", "the ARN of a standard SQS queue (not .fifo)", |v| {
+                    v.starts_with("arn:")
+                        && v.split(':').nth(2) == Some("sqs")
+                        && v.split(':').count() == 6
+                        && !v.ends_with(".fifo")
+                })?)
+            }
+            None => None,
+        };
+        let flexible_window = match self.flexible_window {
+            Some(text) => {
+                let span = text.span();
+                let minutes = at.duration(text, "flexible_window")?.as_secs() / 60;
+                let minutes = u32::try_from(minutes).ok().filter(|minutes| (1..=1440).contains(minutes));
+                Some(minutes.ok_or_else(|| {
+                    at.stop(Some(span), "flexible_window is out of range", "write 1m to 24h, or leave it out")
+                })?)
+            }
+            None => None,
+        };
         // AWS's own defaults, 185 tries within a day, would run a monthly job at a time that nobody expects.
         let retries = match self.retries {
             Some(n) => at.check(n, "retries", "0 to 185", |v| *v <= 185)?,
@@ -200,7 +345,18 @@ impl ScheduleTable {
         let expression = format!("cron({})", fields.join(" "));
         fire_times::next(&expression, &timezone, jiff::Timestamp::UNIX_EPOCH, 1)
             .map_err(|error| at.stop(Some(cron_span), error, "as in 0 4 1-3 * ? *: ? in one of day and weekday"))?;
-        Ok(Timing { expression, timezone, group, role, retries, retry_for })
+        Ok(Timing {
+            expression,
+            timezone,
+            group,
+            role,
+            role_path,
+            permissions_boundary,
+            dead_letter_queue,
+            flexible_window,
+            retries,
+            retry_for,
+        })
     }
 }
 
@@ -219,8 +375,19 @@ impl SecretTable {
         })?;
         let span = self.from.span();
         let from = self.from.into_inner().parse().map_err(|error: crate::secret::UnknownOrigin| {
-            at.stop(Some(span), error.to_string(), "write env:NAME, file:PATH, fd:N or prompt")
+            at.stop(Some(span), error.to_string(), "write env:NAME, file:PATH, fd:N, stdin or prompt")
         })?;
-        Ok(Secret { env: at.check_unseen(self.env, "env", "letters, digits and _", is_variable)?, parameter, from })
+        let kms_key = match self.kms_key {
+            Some(key) => Some(at.check(key, "kms_key", "a key's ARN, its id, or alias/NAME", |v| {
+                (1..=256).contains(&v.len()) && v.bytes().all(|b| b.is_ascii_alphanumeric() || b":/_-".contains(&b))
+            })?),
+            None => None,
+        };
+        Ok(Secret {
+            kms_key,
+            env: at.check_unseen(self.env, "env", "letters, digits and _", is_variable)?,
+            parameter,
+            from,
+        })
     }
 }

@@ -16,6 +16,7 @@ fn parts() -> Parts {
         cluster: "geuneul".to_owned(),
         task_definition: REVISION.parse().unwrap(),
         launch: Launch::Fargate,
+        platform_version: None,
         network: Network {
             subnets: ["subnet-a".to_owned()].into(),
             security_groups: ["sg-1".to_owned()].into(),
@@ -44,17 +45,21 @@ fn live() -> Live {
     let mut live = Live {
         identity: Identity { account: "123456789012".into(), arn: "arn:user".into(), region: "ap-northeast-2".into() },
         parameters: vec![Seen::Present(Parameter {
+            key: None,
             name: "/geuneul/key".to_owned(),
             kind: ParameterType::SecureString,
             version: 3,
             tags: None,
         })],
+        newest: Seen::Absent,
+        behind: None,
         task_definition: Seen::Present(TaskDefinition {
             members: object(definition),
             tags: tags::ours("library-sync"),
         }),
         execution_policy: None,
         scheduler_role: Seen::Present(Role {
+            boundary: None,
             arn: role.to_owned(),
             trust: PolicyDocument(r#"{"Statement":[{"Effect":"Allow"}]}"#.to_owned()),
             tags: tags::ours("library-sync"),

@@ -13,7 +13,7 @@ pub mod task;
 pub mod task_definition;
 
 pub use parameter::{Parameter, ParameterType};
-pub use policy::{PolicyDocument, Role};
+pub use policy::{NewRole, PolicyDocument, Role};
 pub use run_task::{Launch, Network, RunTask};
 pub use schedule::{Group, Schedule, State};
 pub use tags::Tags;
@@ -65,6 +65,17 @@ pub struct Identity {
     pub region: String,
 }
 
+/// A schedule that pins another revision than the newest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Behind {
+    /// What it pins.
+    pub pinned: TaskDefinitionRef,
+    /// Whether that one can run: it is there, and not INACTIVE.
+    pub runs: bool,
+    /// Newer revisions, oldest first; the last few when there are many.
+    pub newer: Vec<TaskDefinition>,
+}
+
 /// Everything that one job's plan looks at, read in one go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Live {
@@ -73,7 +84,11 @@ pub struct Live {
     /// The secrets' parameters, in the order of the configuration.
     pub parameters: Vec<Seen<Parameter>>,
     /// The newest active revision of the family.
+    pub newest: Seen<TaskDefinition>,
+    /// The revision to start from: the one that the schedule pins, or the newest.
     pub task_definition: Seen<TaskDefinition>,
+    /// What the schedule pins, when that is not the newest revision.
+    pub behind: Option<Behind>,
     /// Our inline policy on the execution role; `None` when there is no secret or no role.
     pub execution_policy: Option<Seen<PolicyDocument>>,
     /// The scheduler's role.

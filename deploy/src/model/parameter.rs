@@ -9,10 +9,24 @@ pub struct Parameter {
     pub name: String,
     /// What kind of value it holds.
     pub kind: ParameterType,
+    /// The KMS key that encrypts it, as AWS tells it: an ARN, an id or an alias.
+    pub key: Option<String>,
     /// How often it was written.
     pub version: i64,
     /// Its tags; `None` when we were not allowed to look.
     pub tags: Option<Tags>,
+}
+
+/// The key that encrypts a SecureString when nobody names one.
+pub const AWS_OWN_KEY: &str = "alias/aws/ssm";
+
+/// Whether two ways to name a key name the same: an ARN ends with the id, or with the alias, that stands for it.
+pub fn is_same_key(a: &str, b: &str) -> bool {
+    let short = |key: &str| -> String {
+        let tail = key.rsplit(':').next().unwrap_or(key);
+        tail.strip_prefix("key/").unwrap_or(tail).to_owned()
+    };
+    short(a) == short(b)
 }
 
 /// What kind of value a parameter holds.

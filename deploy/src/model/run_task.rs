@@ -11,7 +11,7 @@
 //!
 //! Architecture invariant: no SDK type, no I/O, no clock. Whoever starts a run brings its [`Occurrence`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
@@ -20,7 +20,10 @@ use geuneul::Trigger;
 use super::task_definition::{NotARevision, TaskDefinitionRef};
 use wire::{camel_case, canonical, first_difference};
 
+mod placement;
 mod wire;
+
+pub use placement::{CapacityProvider, Launch, Network};
 
 /// What Scheduler replaces with the time of the occurrence. Unlike the execution id, it is the same for every retry.
 pub const SCHEDULED_TIME: &str = "<aws.scheduler.scheduled-time>";
@@ -53,6 +56,8 @@ pub struct Parts {
     pub task_definition: TaskDefinitionRef,
     /// Where the task is placed.
     pub launch: Launch,
+    /// Fargate's platform version; none means the newest.
+    pub platform_version: Option<String>,
     /// The task's network.
     pub network: Network,
     /// The container whose command is overridden and whose exit code counts.
@@ -61,24 +66,6 @@ pub struct Parts {
     pub command: Vec<String>,
     /// Further variables of that container.
     pub environment: BTreeMap<String, String>,
-}
-
-/// Where a task is placed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Launch {
-    /// `LaunchType` FARGATE.
-    Fargate,
-}
-
-/// The `awsvpc` network of a task. Subnets and groups are sets: their order means nothing to ECS.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Network {
-    /// One to sixteen subnets.
-    pub subnets: BTreeSet<String>,
-    /// Up to five security groups; none means the VPC's default group.
-    pub security_groups: BTreeSet<String>,
-    /// A public address, which a subnet without NAT or endpoints needs to reach SSM, ECR and the logs.
-    pub assign_public_ip: bool,
 }
 
 /// One run that a person starts: a unique name for it and its time.
@@ -130,7 +117,7 @@ pub enum RunTaskError {
 impl RunTask {
     /// Checks the parts.
     pub fn new(parts: Parts) -> Result<Self, RunTaskError> {
-        let Parts { job, cluster, task_definition: _, launch: _, network, container, command, environment } = &parts;
+        let Parts { job, cluster, launch, network, container, command, environment, .. } = &parts;
         if !(1..=64).contains(&job.len()) || !job.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
         {
             return Err(RunTaskError::Job(job.clone()));
@@ -139,6 +126,7 @@ impl RunTask {
             ("cluster", cluster.is_empty()),
             ("container", container.is_empty()),
             ("list of subnets", network.subnets.is_empty()),
+            ("capacity-provider strategy", *launch == Launch::CapacityProviders(Vec::new())),
         ] {
             if empty {
                 return Err(RunTaskError::Empty(what));
@@ -196,8 +184,12 @@ impl RunTask {
             cluster: wire.cluster,
             task_definition: wire.task_definition.parse().map_err(RunTaskError::from)?,
             launch: match wire.launch_type {
-                wire::LaunchType::Fargate => Launch::Fargate,
+                Some(wire::LaunchType::Fargate) => Launch::Fargate,
+                None => {
+                    Launch::CapacityProviders(wire.capacity_provider_strategy.into_iter().map(Into::into).collect())
+                }
             },
+            platform_version: wire.platform_version,
             network: Network {
                 subnets: vpc.subnets.into_iter().collect(),
                 security_groups: vpc.security_groups.into_iter().collect(),
@@ -261,15 +253,31 @@ impl RunTask {
     }
 
     fn wire(&self, marks: &Marks) -> wire::RunTask {
-        let Parts { job: _, cluster, task_definition, launch, network, container, command, environment } = &self.0;
+        let Parts {
+            job: _,
+            cluster,
+            task_definition,
+            launch,
+            platform_version,
+            network,
+            container,
+            command,
+            environment,
+        } = &self.0;
         let Network { subnets, security_groups, assign_public_ip } = network;
         wire::RunTask {
             cluster: cluster.clone(),
             task_definition: task_definition.arn().to_owned(),
             launch_type: match launch {
-                Launch::Fargate => wire::LaunchType::Fargate,
+                Launch::Fargate => Some(wire::LaunchType::Fargate),
+                Launch::CapacityProviders(_) => None,
+            },
+            capacity_provider_strategy: match launch {
+                Launch::Fargate => Vec::new(),
+                Launch::CapacityProviders(strategy) => strategy.iter().map(Into::into).collect(),
             },
             count: 1,
+            platform_version: platform_version.clone(),
             client_token: marks.client_token.clone(),
             started_by: marks.started_by.clone(),
             network_configuration: wire::NetworkConfiguration {

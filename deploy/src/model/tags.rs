@@ -16,7 +16,12 @@ pub fn ours(job: &str) -> Tags {
     Tags::from([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned()), (JOB.to_owned(), job.to_owned())])
 }
 
+/// Whether all of these are among the tags; what else is there is nobody's business.
+pub fn has_all(found: &Tags, wanted: &Tags) -> bool {
+    wanted.iter().all(|(key, value)| found.get(key) == Some(value))
+}
+
 /// Whether the tags say that a thing belongs to this job. A name alone never does.
 pub fn are_ours(tags: &Tags, job: &str) -> bool {
-    ours(job).iter().all(|(key, value)| tags.get(key) == Some(value))
+    has_all(tags, &ours(job))
 }

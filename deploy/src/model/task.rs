@@ -15,6 +15,10 @@ pub struct Task {
     pub started_by: Option<String>,
     /// Where it was placed: `FARGATE`.
     pub launch_type: Option<String>,
+    /// The capacity provider that it was placed by, when a strategy was asked for.
+    pub capacity_provider: Option<String>,
+    /// Fargate's platform version.
+    pub platform_version: Option<String>,
     /// `PROVISIONING`, `PENDING`, `RUNNING`, ... `STOPPED`.
     pub status: String,
     /// Why it stopped, as AWS classifies it: `EssentialContainerExited`, `TaskFailedToStart`, ...

@@ -11,13 +11,16 @@ mod schedule;
 mod step;
 mod task_definition;
 
+pub use schedule::pinned_revision;
+
 pub use step::{Pin, ScheduleStep, Step};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::check;
 use crate::desired::Desired;
-use crate::model::{Live, Schedule, State};
+use crate::model::{Live, Schedule, State, Tags};
 use crate::normalise::{Difference, Normalisers};
 
 /// What would change, what would not, what was not seen, and what stands in the way.
@@ -120,18 +123,21 @@ impl Refusal {
 }
 
 /// What the person asked for, besides the configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Wish {
     /// End switched off; else the state that is found stays.
     pub disabled: bool,
     /// Take over what is not ours.
     pub adopt: bool,
-    /// Write the secrets' values anew.
-    pub rotate: bool,
+    /// Move the schedule to the family's newest revision.
+    pub latest: bool,
+    /// Write the values of these secrets anew, by the names of their variables or parameters.
+    pub rotate: Vec<String>,
 }
 
 /// What would change.
-pub fn plan(desired: &Desired, live: &Live, wish: Wish, normalisers: Normalisers) -> Plan {
+pub fn plan(desired: &Desired, live: &Live, wish: &Wish, normalisers: Normalisers) -> Plan {
     let mut draft =
         Draft { desired, live, wish, normalisers, items: Vec::new(), refusals: Vec::new(), notes: Vec::new() };
     draft.parameters();
@@ -178,9 +184,8 @@ impl Plan {
             Step::Register { .. } | Step::OverwriteParameter { .. } => true,
             Step::CreateSchedule(_) | Step::UpdateSchedule(_) => true,
             Step::CreateParameter { .. } | Step::TagParameter { .. } => false,
-            Step::PutRolePolicy { .. } | Step::CreateRole { .. } | Step::UpdateTrust { .. } | Step::TagRole { .. } => {
-                false
-            }
+            Step::PutRolePolicy { .. } | Step::CreateRole(_) | Step::UpdateTrust { .. } => false,
+            Step::PutBoundary { .. } | Step::TagRole { .. } => false,
             Step::CreateGroup { .. } | Step::TagGroup { .. } => false,
         })
     }
@@ -215,7 +220,7 @@ impl Thing {
 struct Draft<'a> {
     desired: &'a Desired,
     live: &'a Live,
-    wish: Wish,
+    wish: &'a Wish,
     normalisers: Normalisers,
     items: Vec<Item>,
     refusals: Vec<Refusal>,
@@ -256,6 +261,16 @@ impl Draft<'_> {
         let hint = "take it over with --adopt, or choose another name in the configuration";
         self.refusals.push(Refusal::new(what, hint).cured_by(Cure::Adopt));
     }
+}
+
+/// The lines of a plan for tags that are missing or have another value.
+fn tag_lines(found: &Tags, wanted: &Tags) -> Vec<(String, String)> {
+    let differs = wanted.iter().filter(|(key, value)| found.get(*key) != Some(*value));
+    let line = |(key, value): (&String, &String)| {
+        let was = found.get(key).map_or("(none)", String::as_str);
+        (format!("tag {key}"), format!("{was} -> {value}"))
+    };
+    differs.map(line).collect()
 }
 
 /// The lines of a plan for what differs between two documents.

@@ -1,8 +1,9 @@
-//! The secrets' parameters: made when absent, otherwise left alone unless a rotation is asked for.
+//! The secrets' parameters: made when absent, otherwise left alone unless a rotation is asked for, or another key.
 
-use super::{Draft, Refusal, Sign, Step, Thing};
+use super::{Draft, Refusal, Sign, Step, Thing, tag_lines};
 use crate::desired::WantedParameter;
-use crate::model::{Parameter, ParameterType, Seen, State, tags};
+use crate::model::parameter::is_same_key;
+use crate::model::{Parameter, ParameterType, Seen, tags};
 
 impl Draft<'_> {
     pub(super) fn parameters(&mut self) {
@@ -11,9 +12,9 @@ impl Draft<'_> {
             match seen {
                 Seen::Hidden { why } => self.hidden(Thing::Parameter, &wanted.name, why),
                 Seen::Absent => {
-                    let WantedParameter { env, name, from, .. } = wanted.clone();
+                    let WantedParameter { env, name, from, kms_key: key, .. } = wanted.clone();
                     let why = format!("not found; its value will come from {from}");
-                    let step = Step::CreateParameter { name, env, from, tags: desired.tags.clone() };
+                    let step = Step::CreateParameter { name, env, from, key, tags: desired.tags.clone() };
                     self.item(Thing::Parameter, &wanted.name, Sign::Create, why).steps.push(step);
                 }
                 Seen::Present(found) => self.parameter(wanted, found),
@@ -22,7 +23,7 @@ impl Draft<'_> {
     }
 
     fn parameter(&mut self, wanted: &WantedParameter, found: &Parameter) {
-        let WantedParameter { env, name, from, .. } = wanted;
+        let WantedParameter { env, name, from, kms_key, .. } = wanted;
         if found.kind != ParameterType::SecureString {
             self.item(Thing::Parameter, name, Sign::Blocked, format!("{}, not a SecureString", found.kind));
             let what = format!("parameter {name} is a {}: anybody who may read it reads it in clear", found.kind);
@@ -30,31 +31,44 @@ impl Draft<'_> {
             return self.refusals.push(Refusal::new(what, hint));
         }
         let ours = found.tags.as_ref().map(|found| tags::are_ours(found, &self.desired.job.name));
-        if self.wish.rotate && ours != Some(true) && !self.wish.adopt {
+        let rotate = self.wish.rotate.iter().any(|one| one == env || one == name);
+        let is = found.key.as_deref().unwrap_or("(not shown)");
+        let moved_key = kms_key.as_deref().filter(|wanted| !is_same_key(is, wanted));
+        if (rotate || moved_key.is_some()) && ours != Some(true) && !self.wish.adopt {
             return self.foreign(Thing::Parameter, name, "its value would be overwritten");
         }
-        let mut steps = Vec::new();
-        let enabled = self.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Enabled);
-        if self.wish.rotate && enabled && !self.wish.disabled {
-            self.keep_still(format!("the job is ENABLED, and another value of {env} would move what it runs"));
+        let (mut steps, mut words, mut details) = (Vec::new(), Vec::new(), Vec::new());
+        let version = found.version;
+        if rotate || moved_key.is_some() {
+            let key = kms_key.clone().or_else(|| found.key.clone());
+            steps.push(Step::OverwriteParameter { name: name.clone(), env: env.clone(), from: from.clone(), key });
+            words.push(format!("a new version after v{version}, from {from}"));
+            self.notes.push(format!(
+                "a proven run of {env} v{version} no longer counts; a job that is ENABLED stays so and takes the new value at its next run"
+            ));
         }
-        if self.wish.rotate {
-            steps.push(Step::OverwriteParameter { name: name.clone(), env: env.clone(), from: from.clone() });
+        if let Some(key) = moved_key {
+            details.push(("key".to_owned(), format!("{is} -> {key}")));
         }
-        if self.wish.adopt && ours == Some(false) {
+        let missing = found.tags.as_ref().map(|found| tag_lines(found, &self.desired.tags)).unwrap_or_default();
+        if !missing.is_empty() && (ours == Some(true) || self.wish.adopt) {
             steps.push(Step::TagParameter { name: name.clone(), tags: self.desired.tags.clone() });
+            words.push(match ours {
+                Some(true) => "tags differ".to_owned(),
+                _ => "becomes ours by its tags; its value stays".to_owned(),
+            });
+            details.extend(missing);
         }
         let whose = match ours {
             Some(true) => "value not read",
             Some(false) => "not ours, used as it is; value not read",
             None => "whose it is could not be seen; value not read",
         };
-        let version = found.version;
-        let (sign, why) = match (self.wish.rotate, steps.is_empty()) {
-            (true, _) => (Sign::Change, format!("a new version after v{version}, from {from}")),
-            (false, false) => (Sign::Change, "becomes ours by its tags; its value stays".to_owned()),
-            (false, true) => (Sign::Same, format!("SecureString v{version}, {whose}")),
+        let (sign, why) = match words.is_empty() {
+            true => (Sign::Same, format!("SecureString v{version}, {whose}")),
+            false => (Sign::Change, words.join("; ")),
         };
-        self.item(Thing::Parameter, name, sign, why).steps = steps;
+        let item = self.item(Thing::Parameter, name, sign, why);
+        (item.steps, item.details) = (steps, details);
     }
 }

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Draft, Pinned, Refusal, Sign, Step, Thing};
+use super::{Draft, Pinned, Refusal, Sign, Step, Thing, tag_lines};
 use crate::desired::{SCHEDULER_POLICY_NAME, role_name};
-use crate::model::{PolicyDocument, Role, Seen, tags};
+use crate::model::{NewRole, PolicyDocument, Role, Seen, tags};
 use crate::observe;
 use crate::templates::EXECUTION_POLICY_SID;
 
@@ -66,7 +66,18 @@ impl Draft<'_> {
     /// A role of somebody else's is only looked at.
     fn given_role(&mut self, found: &Role) {
         let name = &self.desired.role.name;
-        if self.normalisers.policy(&found.trust).to_string().contains("scheduler.amazonaws.com") {
+        let trust = self.normalisers.policy(&found.trust);
+        if let Some(why) = excludes_group(&trust, &self.desired.group_arn(), &self.desired.account) {
+            self.item(Thing::Role, name, Sign::Blocked, "given, and Scheduler may not assume it for this group");
+            let what = format!("role {} trusts Scheduler only where {why}", found.arn);
+            let hint = format!(
+                "aws:SourceArn must be the schedule group's ARN, {}, never a schedule's; aws:SourceAccount is {}",
+                self.desired.group_arn(),
+                self.desired.account
+            );
+            return self.refusals.push(Refusal::new(what, hint));
+        }
+        if trust.to_string().contains("scheduler.amazonaws.com") {
             self.item(Thing::Role, name, Sign::Same, "given, used as it is");
             return;
         }
@@ -79,7 +90,13 @@ impl Draft<'_> {
     fn new_role(&mut self, pinned: &Pinned) {
         let desired = self.desired;
         let name = desired.role.name.clone();
-        let create = Step::CreateRole { name: name.clone(), trust: desired.trust(), tags: desired.tags.clone() };
+        let create = Step::CreateRole(NewRole {
+            name: name.clone(),
+            path: desired.role.path.clone(),
+            trust: desired.trust(),
+            boundary: desired.role.boundary.clone(),
+            tags: desired.tags.clone(),
+        });
         let policy = self.put_scheduler_policy(pinned);
         self.item(Thing::Role, name, Sign::Create, "not found").steps = vec![create, policy];
     }
@@ -93,9 +110,23 @@ impl Draft<'_> {
         }
         let mut changes: Vec<(&str, Step)> = Vec::new();
         let mut details = Vec::new();
-        if !ours {
-            changes
-                .push(("becomes ours by its tags", Step::TagRole { role: role.clone(), tags: desired.tags.clone() }));
+        if found.arn != desired.role.arn {
+            self.item(Thing::Role, role, Sign::Blocked, format!("is {}, wanted is {}", found.arn, desired.role.arn));
+            let what = format!("role {role} has another path, and a path cannot be changed");
+            let hint = "set role_path to the one that it has, or delete the role when nothing uses it any more";
+            return self.refusals.push(Refusal::new(what, hint));
+        }
+        if !tags::has_all(&found.tags, &desired.tags) {
+            let why = if ours { "tags differ" } else { "becomes ours by its tags" };
+            details.extend(tag_lines(&found.tags, &desired.tags));
+            changes.push((why, Step::TagRole { role: role.clone(), tags: desired.tags.clone() }));
+        }
+        if let Some(boundary) = desired.role.boundary.as_ref().filter(|wanted| found.boundary.as_ref() != Some(wanted))
+        {
+            let was = found.boundary.as_deref().unwrap_or("(none)");
+            details.push(("boundary".to_owned(), format!("{was} -> {boundary}")));
+            let step = Step::PutBoundary { role: role.clone(), boundary: boundary.clone() };
+            changes.push(("permissions boundary differs", step));
         }
         if !self.same_policy(&found.trust, &desired.trust()) {
             details.extend(self.what_differs(&found.trust, &desired.trust()));
@@ -139,6 +170,46 @@ impl Draft<'_> {
 
     fn same_policy(&self, found: &PolicyDocument, wanted: &PolicyDocument) -> bool {
         self.normalisers.policy(found) == self.normalisers.policy(wanted)
+    }
+}
+
+/// The condition by which a trust policy shuts the group out, if every statement for Scheduler has one.
+fn excludes_group(trust: &Value, group: &str, account: &str) -> Option<String> {
+    let list = match trust.get("Statement") {
+        Some(Value::Array(statements)) => statements.clone(),
+        Some(one) => vec![one.clone()],
+        None => Vec::new(),
+    };
+    let ours = list.iter().filter(|one| one["Principal"].to_string().contains("scheduler.amazonaws.com"));
+    let shut = |statement: &Value| {
+        let conditions = statement.get("Condition").and_then(Value::as_object).into_iter().flatten();
+        let keys = conditions.flat_map(|(_, keys)| keys.as_object().into_iter().flatten());
+        let is = |key: &str| match key.to_ascii_lowercase().as_str() {
+            "aws:sourcearn" => Some(group.to_owned()),
+            "aws:sourceaccount" => Some(account.to_owned()),
+            _ => None,
+        };
+        let met = |wanted: &Value, is: &str| match wanted {
+            Value::Array(any) => any.iter().filter_map(Value::as_str).any(|one| is_like(one, is)),
+            one => one.as_str().is_some_and(|one| is_like(one, is)),
+        };
+        let mut unmet = keys.filter(|(key, wanted)| is(key).is_some_and(|is| !met(wanted, &is)));
+        unmet.next().map(|(key, wanted)| format!("{key} is {wanted}"))
+    };
+    let shut: Vec<_> = ours.map(shut).collect();
+    if shut.is_empty() || shut.iter().any(Option::is_none) { None } else { shut.into_iter().flatten().next() }
+}
+
+/// Whether a text is like a pattern with `*` and `?`, as IAM compares ARNs.
+fn is_like(pattern: &str, text: &str) -> bool {
+    match (pattern.chars().next(), text.chars().next()) {
+        (None, None) => true,
+        (Some('*'), _) => {
+            is_like(&pattern[1..], text) || text.chars().next().is_some_and(|c| is_like(pattern, &text[c.len_utf8()..]))
+        }
+        (Some('?'), Some(c)) => is_like(&pattern[1..], &text[c.len_utf8()..]),
+        (Some(a), Some(b)) if a == b => is_like(&pattern[a.len_utf8()..], &text[b.len_utf8()..]),
+        _ => false,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Cure, Draft, Pin, Pinned, Refusal, ScheduleStep, Sign, Step, Thing, lines};
-use crate::model::{RunTask, Schedule, Seen, State, tags};
+use super::{Cure, Draft, Pin, Pinned, Refusal, ScheduleStep, Sign, Step, Thing, lines, tag_lines};
+use crate::model::{RunTask, Schedule, Seen, State, Tags, tags};
 use crate::normalise::{Difference, differences};
 
 /// What this program decides of a schedule. What is not among these (a key of one's own, a member that AWS adds some day) stays.
@@ -34,14 +34,20 @@ impl Draft<'_> {
             }
             Seen::Present(found) => found,
         };
+        let missing = |found: &Tags| tag_lines(found, &desired.tags);
+        let lacking = found.tags.as_ref().map(missing).unwrap_or_default();
+        let tag = Step::TagGroup { name: name.clone(), arn: desired.group_arn(), tags: desired.tags.clone() };
         match found.tags.as_ref().map(|found| tags::are_ours(found, &desired.job.name)) {
             None => self.hidden(Thing::Group, &name, "scheduler:ListTagsForResource denied"),
-            Some(true) => {
+            Some(true) if lacking.is_empty() => {
                 self.item(Thing::Group, name, Sign::Same, "ours by its tags");
             }
+            Some(true) => {
+                let item = self.item(Thing::Group, name, Sign::Change, "tags differ");
+                (item.details, item.steps) = (lacking, vec![tag]);
+            }
             Some(false) if self.wish.adopt => {
-                let step = Step::TagGroup { name: name.clone(), arn: desired.group_arn(), tags: desired.tags.clone() };
-                self.item(Thing::Group, name, Sign::Change, "becomes ours by its tags").steps.push(step);
+                self.item(Thing::Group, name, Sign::Change, "becomes ours by its tags").steps.push(tag);
             }
             Some(false) => self.foreign(Thing::Group, &name, "its tags are not those of this job"),
         }
@@ -136,8 +142,6 @@ impl Draft<'_> {
     fn wanted_schedule(&self, found: Option<&Schedule>, state: State) -> Schedule {
         let (desired, timing) = (self.desired, self.desired.timing());
         let mut members: Map<String, Value> = found.map(Schedule::writable).unwrap_or_default();
-        // The dead-letter queue stays as well: the configuration cannot name one yet.
-        let dead_letters = members.get("Target").and_then(|target| target.get("DeadLetterConfig")).cloned();
         members.retain(|name, _| !DECIDED.contains(&name.as_str()));
         let mut target = json!({
             "Arn": desired.target_arn(),
@@ -147,13 +151,17 @@ impl Draft<'_> {
                 "MaximumRetryAttempts": timing.retries,
             },
         });
-        if let Some(dead_letters) = dead_letters {
-            target["DeadLetterConfig"] = dead_letters;
+        if let Some(queue) = &timing.dead_letter_queue {
+            target["DeadLetterConfig"] = json!({ "Arn": queue });
         }
+        let window = match timing.flexible_window {
+            Some(minutes) => json!({ "Mode": "FLEXIBLE", "MaximumWindowInMinutes": minutes }),
+            None => json!({ "Mode": "OFF" }),
+        };
         let decided = json!({
             "Name": desired.job.name,
             "GroupName": timing.group,
-            "FlexibleTimeWindow": { "Mode": "OFF" },
+            "FlexibleTimeWindow": window,
             "ScheduleExpression": timing.expression,
             "ScheduleExpressionTimezone": timing.timezone,
             "State": state.as_str(),
@@ -183,7 +191,7 @@ impl Draft<'_> {
 const PINNED: &str = "Target.Input.TaskDefinition";
 
 /// The revision that a schedule's Input names, when it names one.
-pub(super) fn pinned_revision(schedule: &Schedule) -> Option<crate::model::TaskDefinitionRef> {
+pub fn pinned_revision(schedule: &Schedule) -> Option<crate::model::TaskDefinitionRef> {
     let input: Value = serde_json::from_str(schedule.input()?).ok()?;
     input.get("TaskDefinition")?.as_str()?.parse().ok()
 }

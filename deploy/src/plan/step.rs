@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::model::run_task::Parts;
-use crate::model::{PolicyDocument, Schedule, Tags, TaskDefinitionRef};
+use crate::model::run_task::{Parts, RunTask, RunTaskError};
+use crate::model::{NewRole, PolicyDocument, Schedule, Tags, TaskDefinitionRef};
 use crate::secret::Origin;
 
 /// One write.
@@ -17,6 +17,8 @@ pub enum Step {
         env: String,
         /// Where the value comes from.
         from: Origin,
+        /// The key that encrypts it, when one was named.
+        key: Option<String>,
         /// Its tags.
         tags: Tags,
     },
@@ -28,6 +30,8 @@ pub enum Step {
         env: String,
         /// Where the value comes from.
         from: Origin,
+        /// The key that encrypts it: the one that was named, else the one that is there. AWS may forget it unless it is sent.
+        key: Option<String>,
     },
     /// Tags for a parameter that is adopted.
     TagParameter {
@@ -53,13 +57,13 @@ pub enum Step {
         tags: Tags,
     },
     /// A new role.
-    CreateRole {
-        /// Its name.
-        name: String,
-        /// Who may assume it.
-        trust: PolicyDocument,
-        /// Its tags.
-        tags: Tags,
+    CreateRole(NewRole),
+    /// The boundary of what a role may ever do.
+    PutBoundary {
+        /// The role.
+        role: String,
+        /// The policy's ARN.
+        boundary: String,
     },
     /// Who may assume a role.
     UpdateTrust {
@@ -108,6 +112,18 @@ pub struct ScheduleStep {
     pub pin: Pin,
 }
 
+impl ScheduleStep {
+    /// The whole schedule, its Input pinned to a revision.
+    pub fn with_input(&self, task_definition: TaskDefinitionRef) -> Result<Schedule, RunTaskError> {
+        let run_task = RunTask::new(Parts { task_definition, ..self.run_task.clone() })?;
+        let mut schedule = self.schedule.clone();
+        if let Some(target) = schedule.0.get_mut("Target") {
+            target["Input"] = run_task.scheduler_input().into();
+        }
+        Ok(schedule)
+    }
+}
+
 /// Which revision the schedule runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pin {
@@ -127,7 +143,8 @@ impl std::fmt::Display for Step {
             Step::Register { members, .. } => {
                 write!(f, "register task definition {}", members["family"].as_str().unwrap_or_default())
             }
-            Step::CreateRole { name, .. } => write!(f, "create role {name}"),
+            Step::CreateRole(NewRole { name, .. }) => write!(f, "create role {name}"),
+            Step::PutBoundary { role, .. } => write!(f, "write the permissions boundary of role {role}"),
             Step::UpdateTrust { role, .. } => write!(f, "write who may assume role {role}"),
             Step::TagRole { role, .. } => write!(f, "tag role {role}"),
             Step::CreateGroup { name, .. } => write!(f, "create schedule group {name}"),

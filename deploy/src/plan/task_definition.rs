@@ -3,8 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::{Draft, Pin, Pinned, Refusal, Sign, Step, Thing, lines};
+use crate::config::RevisionPolicy;
 use crate::desired::Desired;
-use crate::model::{Seen, Tags, TaskDefinition};
+use crate::model::{Behind, Seen, Tags, TaskDefinition};
 use crate::normalise::{Normalisers, differences};
 
 impl Draft<'_> {
@@ -12,6 +13,7 @@ impl Draft<'_> {
         let (desired, live) = (self.desired, self.live);
         let family = &desired.job.family;
         let given = desired.document().map(|document| &document.members);
+        self.behind();
         match (&live.task_definition, given) {
             (Seen::Hidden { why }, _) => {
                 self.hidden(Thing::TaskDefinition, family, why);
@@ -33,6 +35,35 @@ impl Draft<'_> {
                 Pinned { members, pin: Some(Pin::New) }
             }
             (Seen::Present(found), given) => self.revision(found, given),
+        }
+    }
+
+    /// What a person should know of the revisions that the schedule does not run.
+    fn behind(&mut self) {
+        let Some(Behind { pinned, runs, newer }) = &self.live.behind else { return };
+        let (desired, family) = (self.desired, &self.desired.job.family);
+        if !runs {
+            self.notes.push(format!(
+                "revision {} of {family}, which the schedule runs, is INACTIVE or gone: it cannot start; the newest one takes its place",
+                pinned.revision()
+            ));
+        } else if desired.job.revision == RevisionPolicy::Pinned {
+            self.notes.push(format!(
+                "the schedule stays on revision {}; {family} has newer ones: apply --latest moves it",
+                pinned.revision()
+            ));
+        }
+        for revision in newer.iter().filter(|one| one.reference().is_some_and(|one| one.revision() > pinned.revision()))
+        {
+            let number = revision.reference().map_or(0, |reference| reference.revision());
+            let by = revision.text("registeredBy").unwrap_or("somebody");
+            let has = |env: &str| {
+                let secrets = revision.container(&desired.job.container).and_then(|one| one.get("secrets")?.as_array());
+                secrets.into_iter().flatten().any(|secret| secret["name"] == env)
+            };
+            let lacks: Vec<_> = desired.parameters.iter().map(|one| one.env.as_str()).filter(|env| !has(env)).collect();
+            let lacks = if lacks.is_empty() { String::new() } else { format!(", without {}", lacks.join(", ")) };
+            self.notes.push(format!("revision {number} was registered by {by}{lacks}"));
         }
     }
 

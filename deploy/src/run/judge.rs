@@ -10,7 +10,7 @@ use geuneul::{Outcome, RunReport, Trigger, outcomes_of};
 
 use super::ending::Ending;
 use crate::config::Proof;
-use crate::model::run_task::ManualRun;
+use crate::model::run_task::{Launch, ManualRun};
 use crate::model::task::{Container, Task};
 
 /// What the log stream of the task's container held.
@@ -153,7 +153,18 @@ fn differences(asked: &ManualRun, task: &Task) -> Vec<String> {
     };
     compare("task definition", Some(&task.task_definition), wanted.task_definition.arn());
     compare("startedBy", task.started_by.as_deref(), asked.started_by());
-    compare("launch type", task.launch_type.as_deref(), "FARGATE");
+    match &wanted.launch {
+        Launch::Fargate => compare("launch type", task.launch_type.as_deref(), "FARGATE"),
+        Launch::CapacityProviders(strategy) => {
+            let is = task.capacity_provider.as_deref();
+            let names = strategy.iter().map(|provider| provider.name.as_str());
+            let one = names.clone().find(|name| is == Some(*name));
+            compare("capacity provider", is, one.unwrap_or(&names.collect::<Vec<_>>().join(" or ")));
+        }
+    }
+    if let Some(version) = wanted.platform_version.as_deref().filter(|version| *version != "LATEST") {
+        compare("platform version", task.platform_version.as_deref(), version);
+    }
     let short = |cluster: &str| cluster.rsplit('/').next().unwrap_or(cluster).to_owned();
     compare("cluster", Some(&short(&task.cluster)), &short(&wanted.cluster));
 

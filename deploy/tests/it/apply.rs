@@ -5,7 +5,8 @@ use std::time::Duration;
 use deploy::apply::{Patience, apply};
 use deploy::cloud::{Roles, Schedules};
 use deploy::explain;
-use deploy::model::{State, TaskDefinition, tags};
+use deploy::guard::Guard;
+use deploy::model::{NewRole, State, Tags, TaskDefinition, tags};
 use deploy::plan::Wish;
 use deploy::secret::SecretValue;
 use deploy::templates;
@@ -19,7 +20,11 @@ use crate::scene::{JOB, Scene};
 #[test]
 fn the_documents_of_templates_are_what_is_sent() {
     let scene = Scene::set();
-    let groups = format!("security_groups = {:?}\n[job.{JOB}.schedule]", scene.world.security_groups);
+    let queue = format!("arn:aws:sqs:{}:{}:undelivered", scene.world.region, scene.world.account);
+    let groups = format!(
+        "security_groups = {:?}\n[job.{JOB}.schedule]\ndead_letter_queue = {queue:?}",
+        scene.world.security_groups
+    );
     scene.edit_config(|config| *config = config.replace(&format!("[job.{JOB}.schedule]"), &groups));
     scene.aws.forget_calls().unwrap();
     scene.expect(&["apply", "--disabled", "--yes"], 0);
@@ -40,7 +45,14 @@ fn the_documents_of_templates_are_what_is_sent() {
     let document =
         |request: &Value, member: &str| -> Value { serde_json::from_str(request[member].as_str().unwrap()).unwrap() };
     let arn = format!("arn:aws:ssm:{}:{}:parameter/geuneul/api_key", scene.world.region, scene.world.account);
-    let execution = templates::fill(templates::EXECUTION_POLICY, &[("PARAMETER_ARNS", json!([arn]))]);
+    let none = json!([]);
+    let values = [
+        ("PARAMETER_ARNS", json!([arn])),
+        ("KEY_ARNS", none.clone()),
+        ("KEY_ALIASES", none.clone()),
+        ("EVERY_KEY_ARN", none),
+    ];
+    let execution = templates::fill(templates::EXECUTION_POLICY, &values);
     assert_eq!(document(sent("PutRolePolicy", 0), "PolicyDocument"), execution);
     let group = format!("arn:aws:scheduler:{}:{}:schedule-group/{JOB}", scene.world.region, scene.world.account);
     let trust = [("ACCOUNT", json!(scene.world.account)), ("GROUP_ARN", json!(group))];
@@ -51,6 +63,7 @@ fn the_documents_of_templates_are_what_is_sent() {
         ("EVERY_REVISION_ARN", json!(format!("{family}:*"))),
         ("CLUSTER_ARN", json!(scene.world.cluster_arn)),
         ("PASSED_ROLE_ARNS", json!([scene.world.execution_role, scene.world.task_role])),
+        ("DEAD_LETTER_QUEUE_ARNS", json!([queue])),
     ];
     let policy = templates::fill(templates::SCHEDULER_POLICY, &policy);
     assert_eq!(document(sent("PutRolePolicy", 1), "PolicyDocument"), policy);
@@ -157,8 +170,15 @@ fn what_is_not_ours_is_refused_and_taken_over_only_when_told() {
     let desired = inside::desired(&scene);
     inside::run(async {
         let cloud = inside::cloud(&scene).await;
-        let theirs = [("team".to_owned(), "other".to_owned())].into();
-        cloud.create_role(&desired.role.name, &desired.trust(), &theirs).await.unwrap();
+        let theirs = Tags::from([("team".to_owned(), "other".to_owned())]);
+        let role = NewRole {
+            name: desired.role.name.clone(),
+            path: "/".into(),
+            trust: desired.trust(),
+            boundary: None,
+            tags: theirs.clone(),
+        };
+        cloud.create_role(&role).await.unwrap();
         cloud.create_group(JOB, &theirs).await.unwrap();
     });
     let said = refused(&scene, &["apply", "--disabled", "--yes"]);
@@ -192,10 +212,12 @@ fn apply_never_switches_on_and_does_not_move_an_enabled_job() {
         insta::assert_snapshot!("apply_to_an_enabled_job", scene.transcript(&["apply", "--disabled", "--yes"]));
     });
     assert_eq!(scene.schedule()["State"], "DISABLED");
-    // Nor does another value of its secret come by the way.
+    // Another value of its secret is what a rotation is for: it is said what that means, and the job stays as it is.
     switch_on(&scene);
-    let said = refused(&scene, &["apply", "--rotate", "--yes"]);
-    assert!(said.contains("another value of API_KEY"), "{said}");
+    let output = scene.expect(&["apply", "--rotate", "API_KEY", "--yes"], 0);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("a proven run of API_KEY v1 no longer counts"), "{said}");
+    assert_eq!(scene.schedule()["State"], "ENABLED");
     // `stopped` in the configuration says the same for good.
     scene.edit_config(|config| *config = config.replace("container = ", "stopped = true\ncontainer = "));
     scene.expect(&["plan", "--detailed-exitcode"], 2);
@@ -260,13 +282,16 @@ fn a_value_moves_only_when_it_is_absent_or_told_to() {
     };
     scene.expect(&["apply", "--disabled", "--yes"], 0);
     assert_eq!(version(&scene), 1);
-    scene.expect(&["apply", "--disabled", "--rotate", "--yes"], 0);
+    scene.expect(&["apply", "--disabled", "--rotate", "API_KEY", "--yes"], 0);
     assert_eq!(version(&scene), 2);
     // A value that cannot be used changes nothing.
     for (value, why) in [("", "it is empty"), ("a{{b}}", "it contains {{")] {
         scene.aws.forget_calls().unwrap();
-        let output =
-            scene.deploy(&["apply", "--disabled", "--rotate", "--yes"]).env("API_KEY", value).output().unwrap();
+        let output = scene
+            .deploy(&["apply", "--disabled", "--rotate", "API_KEY", "--yes"])
+            .env("API_KEY", value)
+            .output()
+            .unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.code() == Some(3) && said.contains(why), "{said}");
         assert_eq!(writes(&scene), Vec::<String>::new());
@@ -289,7 +314,7 @@ fn the_secret_is_in_the_parameter_and_nowhere_else() {
         said(&["apply", "--disabled", "--yes"]),
         said(&["apply", "--disabled", "--yes"]),
         said(&["plan"]),
-        said(&["apply", "--disabled", "--rotate", "--yes"]),
+        said(&["apply", "--disabled", "--rotate", "API_KEY", "--yes"]),
         scene.aws.state().unwrap(),
         scene.aws.log().unwrap(),
     ]
@@ -411,8 +436,10 @@ fn iam_is_not_waited_for_for_ever() {
         assert!(plan.refusals.is_empty() && desired.parameters.len() == 1);
         let Ok((value, _)) = SecretValue::new(b"value".to_vec()) else { panic!("a good value") };
         let values = [("API_KEY".to_owned(), value)].into();
+        let live = deploy::observe::observe(&cloud, &desired).await.unwrap();
+        let guard = Guard { desired: &desired, live: &live };
         let patience = Patience { limit: Duration::from_millis(40), pause: Duration::from_millis(10) };
-        apply(&cloud, &plan, &values, patience, &mut |_| ()).await.unwrap_err()
+        apply(&cloud, guard, &plan, &values, patience, &mut |_| ()).await.unwrap_err()
     });
     assert_eq!((failure.done.len(), failure.rest.len()), (6, 0));
     let hint = explain::hint(&failure.error);

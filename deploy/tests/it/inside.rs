@@ -42,5 +42,5 @@ pub fn desired(scene: &Scene) -> Desired {
 /// The plan of a scene, with these rules.
 pub async fn planned(scene: &Scene, wish: Wish, normalisers: Normalisers) -> Plan {
     let (desired, cloud) = (desired(scene), cloud(scene).await);
-    plan(&desired, &observe(&cloud, &desired).await.expect("it can be observed"), wish, normalisers)
+    plan(&desired, &observe(&cloud, &desired).await.expect("it can be observed"), &wish, normalisers)
 }

@@ -3,7 +3,9 @@
 mod apply;
 mod config;
 mod disable;
+mod drift;
 mod enable;
+mod faults;
 mod inside;
 mod memory;
 mod normalise;
@@ -11,6 +13,7 @@ mod plan;
 mod properties;
 mod proxy;
 mod purity;
+mod saved;
 mod scene;
 mod status;
 mod story;

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use deploy::cloud::{
     Answer, CloudError, ErrorKind, LogGroups, Parameters, Receipts, Roles, Schedules, TaskDefinitions, Whoami,
 };
-use deploy::model::{Group, Identity, Parameter, ParameterType, PolicyDocument, Role, Schedule, Tags, TaskDefinition};
+use deploy::model::{
+    Group, Identity, NewRole, Parameter, ParameterType, PolicyDocument, Role, Schedule, Tags, TaskDefinition,
+};
 use deploy::secret::SecretValue;
 use serde_json::{Map, Value, json};
 
@@ -98,21 +100,25 @@ impl Parameters for Memory {
         self.read(name, |world| world.parameters.get(name).cloned())
     }
 
-    async fn create_parameter(&self, name: &str, _value: &SecretValue, tags: &Tags) -> Answer<i64> {
+    async fn create_parameter(&self, name: &str, _value: &SecretValue, key: Option<&str>, tags: &Tags) -> Answer<i64> {
         self.write(name, |world| {
             if world.parameters.contains_key(name) {
                 return Err(error(name, ErrorKind::Conflict, "ParameterAlreadyExists"));
             }
             let (kind, tags) = (ParameterType::SecureString, Some(tags.clone()));
-            world.parameters.insert(name.into(), Parameter { name: name.into(), kind, version: 1, tags });
+            world.parameters.insert(
+                name.into(),
+                Parameter { name: name.into(), kind, key: key.map(str::to_owned), version: 1, tags },
+            );
             Ok(1)
         })
     }
 
-    async fn overwrite_parameter(&self, name: &str, _value: &SecretValue) -> Answer<i64> {
+    async fn overwrite_parameter(&self, name: &str, _value: &SecretValue, key: Option<&str>) -> Answer<i64> {
         self.write(name, |world| {
             let found = world.parameters.get_mut(name).ok_or_else(|| missing(name))?;
             found.version += 1;
+            found.key = key.map(str::to_owned);
             Ok(found.version)
         })
     }
@@ -150,13 +156,21 @@ impl Roles for Memory {
         self.read(policy, |world| world.policies.get(&(role.into(), policy.into())).cloned())
     }
 
-    async fn create_role(&self, name: &str, trust: &PolicyDocument, tags: &Tags) -> Answer<()> {
-        self.write(name, |world| {
-            let arn = format!("arn:aws:iam::{ACCOUNT}:role/{name}");
-            match world.roles.insert(name.into(), Role { arn, trust: encoded(trust), tags: tags.clone() }) {
+    async fn create_role(&self, role: &NewRole) -> Answer<()> {
+        let NewRole { name, path, trust, boundary, tags } = role.clone();
+        self.write(&role.name, |world| {
+            let arn = format!("arn:aws:iam::{ACCOUNT}:role{path}{name}");
+            match world.roles.insert(name, Role { arn, trust: encoded(&trust), boundary, tags }) {
                 None => Ok(()),
-                Some(_) => Err(error(name, ErrorKind::Conflict, "EntityAlreadyExists")),
+                Some(_) => Err(error(&role.name, ErrorKind::Conflict, "EntityAlreadyExists")),
             }
+        })
+    }
+
+    async fn put_boundary(&self, role: &str, boundary: &str) -> Answer<()> {
+        self.write(role, |world| {
+            world.roles.get_mut(role).ok_or_else(|| missing(role))?.boundary = Some(boundary.into());
+            Ok(())
         })
     }
 

@@ -1,6 +1,7 @@
 //! `plan`: what a person reads, and what it costs.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use deploy::cloud::{Roles, Schedules, TaskDefinitions};
 use deploy::model::PolicyDocument;
@@ -25,6 +26,13 @@ fn an_empty_world_and_the_world_after_apply() {
     let counts = scene.aws.counts().unwrap();
     let calls: u64 = counts.values().sum();
     assert!(calls <= 14, "{calls} calls: {counts:?}");
+    scene.aws.slow(Duration::from_millis(300)).unwrap();
+    scene.aws.forget_calls().unwrap();
+    scene.expect(&["plan", "--detailed-exitcode"], 0);
+    let rounds = scene.aws.calls().unwrap().iter().map(|call| call.round).max().unwrap();
+    scene.aws.slow(Duration::ZERO).unwrap();
+    assert!(rounds <= 3, "{rounds} rounds");
+    eprintln!("plan of a converged job: {calls} calls in {rounds} rounds");
     snapshot("apply_with_nothing_to_do", scene.transcript(&["apply", "--disabled"]));
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use deploy::apply::{Patience, apply};
 use deploy::config::Config;
 use deploy::desired::{Desired, SCHEDULER_POLICY_NAME};
+use deploy::guard::Guard;
 use deploy::model::{Parameter, ParameterType, PolicyDocument, Role, RunTask, Schedule, State, Tags, tags};
 use deploy::normalise::Normalisers;
 use deploy::observe::observe;
@@ -19,7 +20,7 @@ use crate::memory::{self, ACCOUNT, Memory, World};
 
 const JOB: &str = "library-sync";
 const EXECUTION_ROLE: &str = "arn:aws:iam::123456789012:role/app/execution";
-const ON: Wish = Wish { disabled: true, adopt: true, rotate: false };
+const ON: Wish = Wish { disabled: true, adopt: true, latest: true, rotate: Vec::new() };
 const NO_PATIENCE: Patience = Patience { limit: Duration::ZERO, pause: Duration::ZERO };
 
 fn desired() -> Desired {
@@ -60,14 +61,19 @@ fn values() -> Values {
 fn planned(world: &World, wish: Wish) -> Plan {
     let (desired, memory) = (desired(), Memory::new(world.clone(), None));
     inside::run(async {
-        plan(&desired, &observe(&memory, &desired).await.expect("observed"), wish, Normalisers::default())
+        plan(&desired, &observe(&memory, &desired).await.expect("observed"), &wish, Normalisers::default())
     })
 }
 
 /// The world after a plan was carried out, as far as it came.
 fn carried_out(world: &World, plan: &Plan, break_at: Option<usize>) -> World {
     let memory = Memory::new(world.clone(), break_at);
-    let outcome = inside::run(apply(&memory, plan, &values(), NO_PATIENCE, &mut |_| ()));
+    let desired = desired();
+    let outcome = inside::run(async {
+        let live = observe(&Memory::new(world.clone(), None), &desired).await.expect("observed");
+        let guard = Guard { desired: &desired, live: &live };
+        apply(&memory, guard, plan, &values(), NO_PATIENCE, &mut |_| ()).await
+    });
     assert_eq!(outcome.is_err(), break_at.is_some_and(|at| at < plan.steps().count()), "{outcome:?}");
     memory.world()
 }
@@ -85,6 +91,7 @@ fn parameter(name: &'static str) -> impl Strategy<Value = Option<Parameter>> {
     let found = (1..9_i64, proptest::option::of(owner())).prop_map(move |(version, tags)| Parameter {
         name: name.into(),
         kind: kind.clone(),
+        key: None,
         version,
         tags,
     });
@@ -198,7 +205,9 @@ fn world() -> impl Strategy<Value = World> {
             world.policies.insert(("execution".into(), desired.execution_policy_name()), document);
         }
         if let Some(((trust, tags), policy)) = role {
-            world.roles.insert(desired.role.name.clone(), Role { arn: desired.role.arn.clone(), trust, tags });
+            world
+                .roles
+                .insert(desired.role.name.clone(), Role { arn: desired.role.arn.clone(), trust, boundary: None, tags });
             let key = (desired.role.name.clone(), SCHEDULER_POLICY_NAME.to_owned());
             world.policies.extend(policy.map(|policy| (key, policy)));
         }
@@ -246,7 +255,7 @@ proptest! {
 
     #[test]
     fn what_is_not_ours_stays_as_it_is(world in world(), disabled in any::<bool>()) {
-        let plan = planned(&world, Wish { disabled, adopt: false, rotate: false });
+        let plan = planned(&world, Wish { disabled, ..Wish::default() });
         if plan.refusals.is_empty() {
             let after = carried_out(&world, &plan, None);
             for (name, role) in &world.roles {

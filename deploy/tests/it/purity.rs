@@ -40,6 +40,10 @@ fn what_decides_has_no_io_no_async_and_no_clock() {
     let mut files: Vec<_> = [
         "desired.rs",
         "check.rs",
+        "document.rs",
+        "requests.rs",
+        "saved.rs",
+        "leak.rs",
         "normalise.rs",
         "render.rs",
         "explain.rs",

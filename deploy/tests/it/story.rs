@@ -34,7 +34,7 @@ fn what_is_proven_by_hand_is_what_the_schedule_does() {
     assert!(said.contains("ended with exit code 78 (misconfigured"), "{said}");
     scene.refusal(&["enable"]);
 
-    with_key(&["apply", "--disabled", "--rotate", "--yes"], upstream.key(), 0);
+    with_key(&["apply", "--disabled", "--rotate", "DATA_GO_KR_SERVICE_KEY", "--yes"], upstream.key(), 0);
     with_key(&["trigger-now"], upstream.key(), 0);
     assert_eq!(runs().last().unwrap(), &format!("manual succeeded {ROWS} {ROWS} 0"));
     scene.expect(&["enable"], 0);

@@ -21,6 +21,7 @@ class Admin:
             ("GET", "/faults"): lambda _: faults.pending(),
             ("POST", "/faults"): faults.add,
             ("DELETE", "/faults"): lambda _: faults.clear(),
+            ("POST", "/slow"): lambda body: faults.slow(body["seconds"]),
             ("POST", "/deny"): lambda body: faults.deny(body["action"]),
             ("POST", "/allow"): lambda body: faults.allow(body["action"]),
             ("POST", "/run-task-failures"): lambda body: faults.fail_run_task(body["failures"]),

@@ -12,14 +12,35 @@ _faults = []
 _denied = set()
 _failures = []
 _missing = 0
+_slowness = 0.0
+_last_round = 0
 
 
 def begin(service, action, request):
     """Records a call; returns its record."""
     with _lock:
-        call = {"service": service, "action": action, "request": request, "status": None, "error": None}
+        call = {"service": service, "action": action, "request": request, "status": None, "error": None, "round": _last_round + 1}
         _calls.append(call)
         return call
+
+
+def end(call):
+    """The answer goes out. Whoever calls from now on may have waited for it: that is another round."""
+    global _last_round
+    with _lock:
+        _last_round = max(_last_round, call["round"])
+
+
+def slow(seconds):
+    """From now on every answer is held back that long: calls that are made together are then seen to be, and rounds can be counted."""
+    global _slowness
+    with _lock:
+        _slowness = float(seconds)
+
+
+def slowness():
+    """How long an answer is held back."""
+    return _slowness
 
 
 def calls():
@@ -40,12 +61,14 @@ def counts():
 
 def forget_calls():
     """Starts counting anew."""
+    global _last_round
     with _lock:
         _calls.clear()
+        _last_round = 0
 
 
 def add(fault):
-    """{"service", "action", "when": "before"|"after", "skip": n, "times": n, "status", "code", "message"}."""
+    """{"service", "action", "when": "before"|"after", "skip": n, "times": n, "status", "code", "message"}; "*" is any."""
     unknown = set(fault) - {"service", "action", "when", "skip", "times", "status", "code", "message"}
     if unknown or not {"service", "action"} <= set(fault) or fault.get("when", "before") not in ("before", "after"):
         raise ValueError(f"not a fault: {fault}")
@@ -83,7 +106,7 @@ def hit(service, action, when):
     """The fault that this call runs into, or None; uses the fault up."""
     with _lock:
         for fault in _faults:
-            if (fault["service"], fault["action"], fault["when"]) != (service, action, when):
+            if fault["service"] not in ("*", service) or fault["action"] not in ("*", action) or fault["when"] != when:
                 continue
             if fault["skip"] > 0:
                 fault["skip"] -= 1

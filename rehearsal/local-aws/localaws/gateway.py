@@ -1,5 +1,6 @@
 """The front door: every API call is named, recorded, and failed when told so, before ministack sees it."""
 
+import asyncio
 import json
 import uuid
 from urllib.parse import parse_qs
@@ -39,6 +40,8 @@ async def gateway(scope, receive, send):
             await _send(send, call, _error(service, fault))
         else:
             call.update(status=reply.status, error=_code(reply.body()) if reply.status >= 400 else None)
+            await asyncio.sleep(faults.slowness())
+            faults.end(call)
             for message in reply.messages:
                 await send(message)
 

@@ -25,6 +25,8 @@ pub struct Call {
     pub status: Option<u16>,
     /// The error code of the answer, if it is an error.
     pub error: Option<String>,
+    /// Its round: one more than the last round of which an answer had gone out when it came. Meaningful under [`LocalAws::slow`].
+    pub round: u32,
 }
 
 /// A call that is made to fail. The SDK retries status 500 and throttling by itself: `times(3)` outlasts its default.
@@ -140,6 +142,11 @@ impl LocalAws {
     /// Starts counting anew.
     pub fn forget_calls(&self) -> Result<()> {
         self.tell("DELETE", "/calls", &Value::Null)
+    }
+
+    /// From now on every answer is held back that long: calls that are made together are then seen to be, and rounds can be counted.
+    pub fn slow(&self, by: Duration) -> Result<()> {
+        self.tell("POST", "/slow", &json!({ "seconds": by.as_secs_f64() }))
     }
 
     /// Makes a call fail.

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -29,6 +31,7 @@ fn parts() -> Parts {
         cluster: "arn:aws:ecs:ap-northeast-2:123456789012:cluster/geuneul".to_owned(),
         task_definition: "arn:aws:ecs:ap-northeast-2:123456789012:task-definition/geuneul:77".parse().unwrap(),
         launch: Launch::Fargate,
+        platform_version: None,
         network: Network {
             subnets: set(&["subnet-b", "subnet-a"]),
             security_groups: set(&["sg-1"]),
@@ -169,6 +172,7 @@ prop_compose! {
             job, cluster, container, command, environment,
             task_definition: task_definition.parse().unwrap(),
             launch: Launch::Fargate,
+        platform_version: None,
             network: Network { subnets, security_groups, assign_public_ip },
         }
     }

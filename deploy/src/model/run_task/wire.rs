@@ -3,13 +3,20 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::CapacityProvider;
+
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct RunTask {
     pub cluster: String,
     pub task_definition: String,
-    pub launch_type: LaunchType,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch_type: Option<LaunchType>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capacity_provider_strategy: Vec<CapacityProviderItem>,
     pub count: u8,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub platform_version: Option<String>,
     pub client_token: String,
     pub started_by: String,
     pub network_configuration: NetworkConfiguration,
@@ -20,6 +27,26 @@ pub struct RunTask {
 #[serde(rename_all = "UPPERCASE")]
 pub enum LaunchType {
     Fargate,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct CapacityProviderItem {
+    pub capacity_provider: String,
+    pub weight: u16,
+    pub base: u32,
+}
+
+impl From<&CapacityProvider> for CapacityProviderItem {
+    fn from(CapacityProvider { name, weight, base }: &CapacityProvider) -> Self {
+        CapacityProviderItem { capacity_provider: name.clone(), weight: *weight, base: *base }
+    }
+}
+
+impl From<CapacityProviderItem> for CapacityProvider {
+    fn from(CapacityProviderItem { capacity_provider: name, weight, base }: CapacityProviderItem) -> Self {
+        CapacityProvider { name, weight, base }
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -12,6 +12,7 @@ fn asked() -> ManualRun {
         cluster: "geuneul".to_owned(),
         task_definition: "arn:aws:ecs:ap-northeast-2:123456789012:task-definition/geuneul:77".parse().unwrap(),
         launch: Launch::Fargate,
+        platform_version: None,
         network: Network {
             subnets: ["subnet-a".to_owned(), "subnet-b".to_owned()].into(),
             security_groups: ["sg-1".to_owned()].into(),
@@ -34,6 +35,8 @@ fn task() -> Task {
         task_definition: asked.task().task_definition.arn().to_owned(),
         started_by: Some(asked.started_by().to_owned()),
         launch_type: Some("FARGATE".to_owned()),
+        capacity_provider: None,
+        platform_version: Some("1.4.0".to_owned()),
         status: "STOPPED".to_owned(),
         stop_code: Some("EssentialContainerExited".to_owned()),
         stopped_reason: Some("Essential container in task exited".to_owned()),
