@@ -93,6 +93,8 @@ pub enum Verb {
     Disable(commands::disable::DisableArgs),
     /// What is there, whether it is on, and what the last runs said
     Status(commands::status::StatusArgs),
+    /// Delete what is ours, in reverse order, and say what stays
+    Destroy(commands::destroy::DestroyArgs),
 }
 
 /// Runs one command line to its end.
@@ -122,6 +124,7 @@ async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Verb::Enable(args) => commands::enable::run(&context, args).await,
         Verb::Disable(args) => commands::disable::run(&context, args).await,
         Verb::Status(args) => commands::status::run(&context, args).await,
+        Verb::Destroy(args) => commands::destroy::run(&context, args).await,
     }
 }
 

@@ -26,6 +26,7 @@ pub mod normalise;
 pub mod observe;
 pub mod plan;
 pub mod receipt;
+pub mod removal;
 pub mod render;
 pub mod run;
 pub mod secret;

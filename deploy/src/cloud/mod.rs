@@ -11,6 +11,7 @@ mod logs;
 mod parameters;
 mod raw;
 mod receipts;
+mod removals;
 mod roles;
 mod schedules;
 mod task_definitions;

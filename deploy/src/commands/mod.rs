@@ -1,6 +1,7 @@
 //! The verbs, one file each. A verb is a story of a few lines: observe, plan, guard, apply, report.
 
 pub mod apply;
+pub mod destroy;
 pub mod disable;
 pub mod enable;
 pub mod look;

@@ -2,6 +2,7 @@
 
 mod apply;
 mod config;
+mod destroy;
 mod disable;
 mod enable;
 mod inside;
