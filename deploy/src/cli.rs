@@ -130,14 +130,14 @@ async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
 
 /// Prints an error with its causes, and its way out.
 fn report(error: &anyhow::Error) -> Exit {
-    eprintln!("error: {error:#}");
+    err!("error: {error:#}");
     let (exit, hint) = match (error.downcast_ref::<Stop>(), error.downcast_ref::<CloudError>()) {
         (Some(stop), _) => (stop.exit, stop.hint.clone()),
         (None, Some(error)) => (Exit::Failed, explain::hint(error)),
         (None, None) => (Exit::Failed, String::new()),
     };
     for line in hint.lines() {
-        eprintln!("hint: {line}");
+        err!("hint: {line}");
     }
     exit
 }

@@ -9,6 +9,9 @@
 //! Architecture invariant: `aws_sdk_*` is imported only under [`cloud`]; `plan`, `desired`, `check`, `normalise` and `render` know
 //! neither async nor a clock.
 
+#[macro_use]
+pub mod out;
+
 pub mod apply;
 pub mod check;
 pub mod cli;

@@ -1,6 +1,6 @@
 //! `deploy apply`: makes it so, and never switches on.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -31,32 +31,32 @@ pub struct ApplyArgs {
 pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
     let wish: Wish = args.wish.into();
     let Look { desired, live, plan } = Look::at(context, wish).await?;
-    print!("{}", render::plan(&plan, context.style));
+    crate::out::data(format_args!("{}", render::plan(&plan, context.style)));
     for note in render::notes(&plan, &live, Timestamp::now()) {
-        println!("note: {note}");
+        out!("note: {note}");
     }
     if !plan.refusals.is_empty() {
         for refusal in &plan.refusals {
-            eprintln!("refused: {}", refusal.what);
-            eprintln!("hint: {}", refusal.hint);
+            err!("refused: {}", refusal.what);
+            err!("hint: {}", refusal.hint);
         }
-        eprintln!("nothing was changed");
+        err!("nothing was changed");
         return Ok(Exit::Refused);
     }
     if plan.steps().next().is_none() {
-        println!("nothing to do");
+        out!("nothing to do");
         say_next(context, &plan, &live, wish);
         return Ok(Exit::Done);
     }
     confirm(context, args.yes)?;
     let values = read_values(&plan)?;
-    let mut say = |line: &str| eprintln!("{line}");
+    let mut say = |line: &str| err!("{line}");
     if let Err(failure) = apply::apply(&context.aws, &plan, &values, Patience::IAM, &mut say).await {
         return Ok(report(&failure, &render::apply_command(&context.program, wish)));
     }
     let after = apply::settle(&context.aws, &desired, wish, Patience::READ_BACK).await.context("reading back")?;
     if !after.is_empty() {
-        print!("{}", render::plan(&after, context.style));
+        crate::out::data(format_args!("{}", render::plan(&after, context.style)));
         let what = "everything was written, and AWS does not show all of it";
         return Err(Stop::failed(what, format!("look again with `{} plan`", context.program)).into());
     }
@@ -64,14 +64,14 @@ pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
         1 => "1 step".to_owned(),
         n => format!("{n} steps"),
     };
-    println!("applied {steps} and read everything back");
+    out!("applied {steps} and read everything back");
     say_next(context, &after, &live, wish);
     Ok(Exit::Done)
 }
 
 fn say_next(context: &Context, plan: &Plan, live: &crate::model::Live, wish: Wish) {
     if let Some(next) = render::next(plan, live, wish, &context.program) {
-        println!("next: {next}");
+        out!("next: {next}");
     }
 }
 
@@ -83,8 +83,7 @@ fn confirm(context: &Context, yes: bool) -> anyhow::Result<()> {
         let hint = format!("say --yes where there is no terminal; see `{} plan` first", context.program);
         return Err(Stop::refused("nobody is here to confirm this; nothing was changed", hint).into());
     }
-    eprint!("\napply this? [y/N] ");
-    std::io::stderr().flush()?;
+    crate::out::progress(format_args!("\napply this? [y/N] "));
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     match answer.trim() {
@@ -105,7 +104,7 @@ fn read_values(plan: &Plan) -> anyhow::Result<Values> {
             Stop::refused(what, format!("{from} must give its value"))
         })?;
         if stripped {
-            eprintln!("note: one line break at the end of {from} is no part of the secret and was left out");
+            err!("note: one line break at the end of {from} is no part of the secret and was left out");
         }
         values.insert(env.clone(), value);
     }
@@ -114,12 +113,12 @@ fn read_values(plan: &Plan) -> anyhow::Result<Values> {
 
 fn report(failure: &Failure, again: &str) -> Exit {
     let Failure { done, failed, rest, error } = failure;
-    eprintln!("error: {failed}: {error}");
-    eprintln!("hint: {}", explain::hint(error));
-    eprintln!("{} done, 1 failed, {} not attempted", done.len(), rest.len());
+    err!("error: {failed}: {error}");
+    err!("hint: {}", explain::hint(error));
+    err!("{} done, 1 failed, {} not attempted", done.len(), rest.len());
     for step in rest {
-        eprintln!("not attempted: {step}");
+        err!("not attempted: {step}");
     }
-    eprintln!("hint: when the cause is gone, the same goes on from here: {again}");
+    err!("hint: when the cause is gone, the same goes on from here: {again}");
     Exit::Failed
 }

@@ -30,7 +30,7 @@ pub async fn run(context: &Context, args: DisableArgs) -> anyhow::Result<Exit> {
     guard_ownership(&seen(found_group)?, &desired)?;
     let schedule = match schedule {
         Err(error) if error.kind == ErrorKind::NotFound => {
-            println!("{name}: there is no schedule, and nothing that fires");
+            out!("{name}: there is no schedule, and nothing that fires");
             return Ok(Exit::Done);
         }
         other => other?,
@@ -39,7 +39,7 @@ pub async fn run(context: &Context, args: DisableArgs) -> anyhow::Result<Exit> {
         return delete(context, &desired, &schedule).await;
     }
     if schedule.state() == State::Disabled {
-        println!("{name}: DISABLED already");
+        out!("{name}: DISABLED already");
         return Ok(Exit::Done);
     }
     if let Err(error) = switch_off(&context.aws, &schedule).await {
@@ -50,8 +50,8 @@ pub async fn run(context: &Context, args: DisableArgs) -> anyhow::Result<Exit> {
         let hint = format!("look again with `{} plan`", context.program);
         return Err(Stop::failed("AWS took the change and does not show it", hint).into());
     }
-    println!("{name}: ENABLED -> DISABLED");
-    println!("note: {GOES_ON}");
+    out!("{name}: ENABLED -> DISABLED");
+    out!("note: {GOES_ON}");
     Ok(Exit::Done)
 }
 
@@ -83,21 +83,21 @@ fn guard_ownership(group: &Seen<Group>, desired: &Desired) -> Result<(), Stop> {
 async fn delete(context: &Context, desired: &Desired, schedule: &Schedule) -> anyhow::Result<Exit> {
     let (group, name) = (&desired.timing().group, &desired.job.name);
     let file = save(schedule, name)?;
-    println!("{name}: saved to {file}");
+    out!("{name}: saved to {file}");
     context.aws.delete_schedule(group, name).await?;
-    println!("{name}: deleted");
-    println!("note: {GOES_ON}");
-    println!("next: {} apply --disabled", context.program);
+    out!("{name}: deleted");
+    out!("note: {GOES_ON}");
+    out!("next: {} apply --disabled", context.program);
     Ok(Exit::Done)
 }
 
 fn give_up(context: &Context, schedule: &Schedule, error: &CloudError) -> anyhow::Result<Exit> {
     let name = &context.job.name;
-    eprintln!("error: {name} could not be switched off, it is still ENABLED: {error}");
-    eprintln!("hint: {}", explain::hint(error));
+    err!("error: {name} could not be switched off, it is still ENABLED: {error}");
+    err!("hint: {}", explain::hint(error));
     let file = save(schedule, name)?;
-    eprintln!("note: the schedule was saved to {file}");
-    eprintln!("hint: deleting it needs neither the role nor iam:PassRole: {} disable --delete", context.program);
+    err!("note: the schedule was saved to {file}");
+    err!("hint: deleting it needs neither the role nor iam:PassRole: {} disable --delete", context.program);
     Ok(Exit::Failed)
 }
 

@@ -24,10 +24,10 @@ pub async fn run(context: &Context, _args: EnableArgs) -> anyhow::Result<Exit> {
     let schedule = look.schedule(context)?;
     let proof = guard(context, &look)?;
     if schedule.state() == State::Enabled {
-        println!("{} is ENABLED already", look.desired.job.name);
+        out!("{} is ENABLED already", look.desired.job.name);
     } else {
         switch_on(context, schedule).await?;
-        println!("{} is ENABLED; nothing runs now", look.desired.job.name);
+        out!("{} is ENABLED; nothing runs now", look.desired.job.name);
     }
     report(context, &look, proof).await;
     Ok(Exit::Done)
@@ -73,21 +73,21 @@ async fn report(context: &Context, look: &Look, proof: &VerifiedRun) {
     let timing = look.desired.timing();
     let revision = proof.task_definition().rsplit('/').next().unwrap_or_default();
     let rows = proof.counts().map(|counts| format!(", {} rows", counts.fetched)).unwrap_or_default();
-    println!("\n  proven    {} by {}: {revision}{rows}", minute(proof.at()), proof.by());
+    out!("\n  proven    {} by {}: {revision}{rows}", minute(proof.at()), proof.by());
     match fire_times::next(&timing.expression, &timing.timezone, Timestamp::now(), 3) {
-        Ok(moments) if moments.is_empty() => println!("  fires     never again: {}", timing.expression),
+        Ok(moments) if moments.is_empty() => out!("  fires     never again: {}", timing.expression),
         Ok(moments) => {
             for (i, moment) in moments.iter().enumerate() {
-                println!("  {}{}", if i == 0 { "fires     " } else { "then      " }, fire_times::show(moment));
+                out!("  {}{}", if i == 0 { "fires     " } else { "then      " }, fire_times::show(moment));
             }
         }
-        Err(error) => println!("  fires     {error}"),
+        Err(error) => out!("  fires     {error}"),
     }
-    println!();
+    out!();
     for note in notes(context, look, proof).await {
-        println!("note: {note}");
+        out!("note: {note}");
     }
-    println!("next: {} status, after the first fire time; the stop control is {0} disable", context.program);
+    out!("next: {} status, after the first fire time; the stop control is {0} disable", context.program);
 }
 
 async fn notes(context: &Context, look: &Look, proof: &VerifiedRun) -> Vec<String> {

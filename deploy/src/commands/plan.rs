@@ -44,16 +44,16 @@ impl From<WishArgs> for Wish {
 pub async fn run(context: &Context, args: PlanArgs) -> anyhow::Result<Exit> {
     let wish = args.wish.into();
     let Look { live, plan, .. } = Look::at(context, wish).await?;
-    print!("{}", render::plan(&plan, context.style));
+    crate::out::data(format_args!("{}", render::plan(&plan, context.style)));
     for note in render::notes(&plan, &live, Timestamp::now()) {
-        println!("note: {note}");
+        out!("note: {note}");
     }
     for refusal in plan.refusals.iter().filter(|refusal| refusal.cure != Some(Cure::Disabled)) {
-        println!("refused: {}", refusal.what);
-        println!("hint: {}", refusal.hint);
+        out!("refused: {}", refusal.what);
+        out!("hint: {}", refusal.hint);
     }
     if let Some(next) = render::next(&plan, &live, wish, &context.program) {
-        println!("next: {next}");
+        out!("next: {next}");
     }
     Ok(match args.detailed_exitcode {
         true if plan.count(Sign::Unread) > 0 => Exit::Failed,

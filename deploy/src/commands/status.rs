@@ -56,16 +56,16 @@ pub async fn run(context: &Context, _args: StatusArgs) -> anyhow::Result<Exit> {
     lines.extend(receipt(&look));
     lines.extend(runs(context, &look).await);
 
-    println!("{} in {}\n", look.desired.job.name, look.plan.place);
+    out!("{} in {}\n", look.desired.job.name, look.plan.place);
     for Line { label, text, .. } in &lines {
-        println!("  {label:<10}{text}");
+        out!("  {label:<10}{text}");
     }
     let people: Vec<_> = lines.iter().filter_map(|line| line.person.as_ref()).collect();
     if !people.is_empty() {
-        println!();
+        out!();
     }
     for person in &people {
-        println!("needs a person: {person}");
+        out!("needs a person: {person}");
     }
     if !people.is_empty() {
         return Ok(Exit::NeedsPerson);

@@ -35,7 +35,7 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
     let look = Look::at(context, Wish::default()).await?;
     let run = look.scheduled_run(context)?.manual(occurrence());
     if args.print_aws_cli {
-        println!("{}", aws_command(&run, &look.desired.region));
+        out!("{}", aws_command(&run, &look.desired.region));
         return Ok(Exit::Done);
     }
     look.refuse_unless_settled(context, "trigger-now")?;
@@ -74,7 +74,7 @@ async fn to_its_end(
         Ok(task) => task,
         Err(ending) => return Ok(Err(ending)),
     };
-    eprintln!("started {} of {}", task.arn, run.task().task_definition.family_and_revision());
+    err!("started {} of {}", task.arn, run.task().task_definition.family_and_revision());
     let (stream, proof) = (look.stream(&task), look.desired.job.gate.proof);
     // Ctrl-C is listened to before anything is printed.
     let ended = tokio::select! {
@@ -120,11 +120,11 @@ async fn keep(context: &Context, look: &Look, receipt: &Receipt) -> anyhow::Resu
 async fn report(context: &Context, look: &Look, proven: &Proven, verified: &VerifiedRun) {
     let (task, job) = (proven.task(), &look.desired.job);
     let revision = task.task_definition.rsplit('/').next().unwrap_or_default();
-    println!("{}: the run is proven\n", job.name);
-    println!("  task      {} of {revision}, container {} ended with exit code 0", task.id(), job.container);
-    println!("  as asked  revision, command, environment, network and starter are the schedule's");
+    out!("{}: the run is proven\n", job.name);
+    out!("  task      {} of {revision}, container {} ended with exit code 0", task.id(), job.container);
+    out!("  as asked  revision, command, environment, network and starter are the schedule's");
     match proven.report() {
-        Some(report) => println!(
+        Some(report) => out!(
             "  report    {}, {} fetched, {} upserted, {} deactivated in {}",
             report.outcome,
             report.fetched,
@@ -132,16 +132,16 @@ async fn report(context: &Context, look: &Look, proven: &Proven, verified: &Veri
             report.deactivated,
             humantime(&Duration::from_millis(report.duration_ms))
         ),
-        None => println!("  report    none asked for: gate.proof is \"exit-code\""),
+        None => out!("  report    none asked for: gate.proof is \"exit-code\""),
     }
     let until = verified.at().checked_add(job.gate.max_age).map_or_else(|_| "further notice".to_owned(), minute);
-    println!("  receipt   {}, counts until {until} if nothing moves", look.desired.receipt_parameter);
-    println!();
+    out!("  receipt   {}, counts until {until} if nothing moves", look.desired.receipt_parameter);
+    out!();
     if !look.schedule_has_run(context).await {
-        println!("note: the scheduled path is unproven: this run had your rights, not those of the scheduler's role");
+        out!("note: the scheduled path is unproven: this run had your rights, not those of the scheduler's role");
     }
     if look.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Disabled) {
-        println!("next: {} enable", context.program);
+        out!("next: {} enable", context.program);
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a person sees while they wait, on stderr: one line that is rewritten on a terminal, one line a change elsewhere. The
 //! container's own lines pass above it.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use super::ending::humantime;
@@ -33,14 +33,14 @@ impl Progress {
         if self.terminal {
             self.draw();
         } else if changed {
-            eprintln!("task {state}");
+            err!("task {state}");
         }
     }
 
     /// A line of the container's log.
     pub fn log(&mut self, line: &str) {
         self.clear();
-        eprintln!("  | {}", readable(line));
+        err!("  | {}", readable(line));
         if self.terminal {
             self.draw();
         }
@@ -54,13 +54,12 @@ impl Progress {
 
     fn draw(&self) {
         self.clear();
-        eprint!("task {}, {}", self.state, humantime(&self.elapsed()));
-        let _ = std::io::stderr().flush();
+        crate::out::progress(format_args!("task {}, {}", self.state, humantime(&self.elapsed())));
     }
 
     fn clear(&self) {
         if self.terminal {
-            eprint!("\r\x1b[2K");
+            crate::out::progress(format_args!("\r\x1b[2K"));
         }
     }
 }

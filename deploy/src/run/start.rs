@@ -20,7 +20,7 @@ pub async fn start(aws: &Aws, run: &ManualRun) -> Result<Result<Task, Ending>, C
         match aws.run_task(run).await {
             Err(error) if may_be_propagation(&error) && begun.elapsed() < ROLE_PROPAGATION => {
                 if pause == Duration::from_secs(1) {
-                    eprintln!("ECS cannot assume the task's role yet; waiting up to 2 minutes for IAM");
+                    err!("ECS cannot assume the task's role yet; waiting up to 2 minutes for IAM");
                 }
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(Duration::from_secs(10));

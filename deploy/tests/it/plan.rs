@@ -1,5 +1,7 @@
 //! `plan`: what a person reads, and what it costs.
 
+use std::process::Stdio;
+
 use deploy::cloud::{Roles, Schedules, TaskDefinitions};
 use deploy::model::PolicyDocument;
 use serde_json::json;
@@ -95,4 +97,18 @@ pub fn writes(scene: &Scene) -> Vec<String> {
     let calls = scene.aws.calls().unwrap().into_iter();
     let writes = calls.filter(|call| !reads.iter().any(|read| call.action.starts_with(read)));
     writes.map(|call| format!("{}:{}", call.service, call.action)).collect()
+}
+
+#[test]
+fn a_reader_that_went_away_is_no_reason_to_panic() {
+    let scene = Scene::set();
+    for verb in
+        [&["plan"][..], &["apply", "--disabled", "--yes"], &["status"], &["trigger-now"], &["enable"], &["disable"]]
+    {
+        let mut child = scene.deploy(verb).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop((child.stdout.take(), child.stderr.take()));
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(0), "{verb:?}");
+    }
+    assert_eq!(scene.schedule()["State"], "DISABLED");
 }

@@ -72,6 +72,8 @@ fn what_decides_has_no_io_no_async_and_no_clock() {
         "std::process",
         "println!",
         "print!",
+        "out!(",
+        "err!(",
     ];
     for path in files.iter().filter(|path| !path.ends_with("tests.rs")) {
         let code = code(path);
@@ -89,5 +91,17 @@ fn a_file_is_an_idea_and_not_longer_than_four_hundred_lines() {
     for path in files {
         let lines = fs::read_to_string(&path).unwrap().lines().count();
         assert!(lines <= 400, "{} has {lines} lines", path.display());
+    }
+}
+
+#[test]
+fn only_one_file_writes_to_stdout_and_stderr() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    for path in files.iter().filter(|path| !path.ends_with("out.rs")) {
+        for word in ["println!", "print!", "stdout().lock", "stderr().lock"] {
+            assert!(!code(path).contains(word), "{} knows {word}", path.display());
+        }
     }
 }
