@@ -31,7 +31,7 @@ Exit codes:
   2   changes are pending (only plan --detailed-exitcode)
   3   refused by a guard, nothing was changed
   4   the run did not prove itself
-  5   needs a person (status)
+  5   needs a person (status, verify)
   64  the command line or deploy.toml is wrong";
 
 /// What every verb understands.
@@ -93,6 +93,10 @@ pub enum Verb {
     Disable(commands::disable::DisableArgs),
     /// What is there, whether it is on, and what the last runs said
     Status(commands::status::StatusArgs),
+    /// Look at everything that a run needs, at once; touches nothing
+    Verify(commands::verify::VerifyArgs),
+    /// Print the least that a caller must be allowed, as a policy
+    Iam(commands::iam::IamArgs),
     /// Delete what is ours, in reverse order, and say what stays
     Destroy(commands::destroy::DestroyArgs),
 }
@@ -124,6 +128,8 @@ async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Verb::Enable(args) => commands::enable::run(&context, args).await,
         Verb::Disable(args) => commands::disable::run(&context, args).await,
         Verb::Status(args) => commands::status::run(&context, args).await,
+        Verb::Verify(args) => commands::verify::run(&context, args).await,
+        Verb::Iam(args) => commands::iam::run(&context, args).await,
         Verb::Destroy(args) => commands::destroy::run(&context, args).await,
     }
 }

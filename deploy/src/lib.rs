@@ -27,6 +27,7 @@ pub mod gate;
 pub mod model;
 pub mod normalise;
 pub mod observe;
+pub mod permissions;
 pub mod plan;
 pub mod receipt;
 pub mod removal;
@@ -34,5 +35,6 @@ pub mod render;
 pub mod run;
 pub mod secret;
 pub mod templates;
+pub mod verify;
 
 pub use cli::main;

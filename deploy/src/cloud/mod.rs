@@ -16,6 +16,7 @@ mod roles;
 mod schedules;
 mod task_definitions;
 mod tasks;
+mod verification;
 
 use std::future::Future;
 

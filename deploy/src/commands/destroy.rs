@@ -1,6 +1,6 @@
 //! `deploy destroy`: deletes what is ours, in reverse order, and says what it leaves.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal};
 
 use clap::Args;
 
@@ -29,7 +29,7 @@ pub async fn run(context: &Context, args: DestroyArgs) -> anyhow::Result<Exit> {
     let plan = removals(&desired, &live, &beside);
     show(&desired, &plan);
     if plan.steps.is_empty() {
-        println!("nothing of ours is there");
+        out!("nothing of ours is there");
         return Ok(end(&plan));
     }
     confirm(&desired.job.name, args.yes)?;
@@ -37,9 +37,9 @@ pub async fn run(context: &Context, args: DestroyArgs) -> anyhow::Result<Exit> {
         if let Err(error) = delete(context, step).await {
             return Ok(report(context, &plan, i, &error));
         }
-        eprintln!("deleted: {step}");
+        err!("deleted: {step}");
     }
-    println!("deleted {} things of job {}", plan.steps.len(), desired.job.name);
+    out!("deleted {} things of job {}", plan.steps.len(), desired.job.name);
     Ok(end(&plan))
 }
 
@@ -64,20 +64,20 @@ async fn look_beside(context: &Context, desired: &Desired, live: &Live) -> anyho
 }
 
 fn show(desired: &Desired, plan: &Removals) {
-    println!("{} in {}/{}\n", desired.job.name, desired.account, desired.region);
+    out!("{} in {}/{}\n", desired.job.name, desired.account, desired.region);
     for step in &plan.steps {
-        println!("  - {step}");
+        out!("  - {step}");
     }
     for left in &plan.left {
-        println!("  {} {}: {}", if left.unread { "?" } else { "=" }, left.thing, left.why);
+        out!("  {} {}: {}", if left.unread { "?" } else { "=" }, left.thing, left.why);
     }
     let stays = plan.left.iter().filter(|left| !left.unread).count();
-    println!("\n{} to delete, {stays} to leave, {} not seen", plan.steps.len(), plan.left.len() - stays);
+    out!("\n{} to delete, {stays} to leave, {} not seen", plan.steps.len(), plan.left.len() - stays);
     if plan.steps.iter().any(|step| matches!(step, Removal::Schedule { .. })) {
-        println!("note: a task that is running goes on to its end");
+        out!("note: a task that is running goes on to its end");
     }
     if plan.steps.iter().any(|step| matches!(step, Removal::Parameter { holds, .. } if holds.contains("secret"))) {
-        println!("note: a deleted parameter cannot be restored; keep the secret elsewhere if it is needed again");
+        out!("note: a deleted parameter cannot be restored; keep the secret elsewhere if it is needed again");
     }
 }
 
@@ -89,8 +89,7 @@ fn confirm(job: &str, yes: bool) -> anyhow::Result<()> {
         let what = "nobody is here to confirm this; nothing was deleted";
         return Err(Stop::refused(what, "say --yes where there is no terminal: deploy destroy --yes").into());
     }
-    eprint!("\ntype the job's name to delete this: ");
-    std::io::stderr().flush()?;
+    crate::out::progress(format_args!("\ntype the job's name to delete this: "));
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     match answer.trim() == job {
@@ -124,13 +123,13 @@ async fn delete(context: &Context, step: &Removal) -> Answer<()> {
 }
 
 fn report(context: &Context, plan: &Removals, failed: usize, error: &CloudError) -> Exit {
-    eprintln!("error: deleting {}: {error}", plan.steps[failed]);
-    eprintln!("hint: {}", explain::hint(error));
-    eprintln!("{failed} deleted, 1 failed, {} not attempted", plan.steps.len() - failed - 1);
+    err!("error: deleting {}: {error}", plan.steps[failed]);
+    err!("hint: {}", explain::hint(error));
+    err!("{failed} deleted, 1 failed, {} not attempted", plan.steps.len() - failed - 1);
     for step in &plan.steps[failed + 1..] {
-        eprintln!("not attempted: {step}");
+        err!("not attempted: {step}");
     }
-    eprintln!("hint: when the cause is gone, the same goes on from here: {} destroy", context.program);
+    err!("hint: when the cause is gone, the same goes on from here: {} destroy", context.program);
     Exit::Failed
 }
 
@@ -138,7 +137,7 @@ fn report(context: &Context, plan: &Removals, failed: usize, error: &CloudError)
 fn end(plan: &Removals) -> Exit {
     let unread: Vec<_> = plan.left.iter().filter(|left| left.unread).collect();
     for left in &unread {
-        eprintln!("error: {} may be ours and stays: {}", left.thing, left.why);
+        err!("error: {} may be ours and stays: {}", left.thing, left.why);
     }
     if unread.is_empty() { Exit::Done } else { Exit::Failed }
 }

@@ -4,10 +4,12 @@ pub mod apply;
 pub mod destroy;
 pub mod disable;
 pub mod enable;
+pub mod iam;
 pub mod look;
 pub mod plan;
 pub mod status;
 pub mod trigger_now;
+pub mod verify;
 
 use crate::cli::Global;
 use crate::cloud::Aws;
