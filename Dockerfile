@@ -10,6 +10,9 @@ RUN RUSTFLAGS="-C target-feature=+crt-static" \
 
 FROM scratch
 COPY --from=build /out/ingest /ingest
+# The public authorities of RDS: nothing can be mounted on Fargate. Set INGEST_DB_CA to nothing for the public roots.
+COPY ingest/certs/rds-global-bundle.pem /rds-global-bundle.pem
+ENV INGEST_DB_CA=/rds-global-bundle.pem
 # Not root, and not a user that any host is likely to have.
 USER 65532:65532
 # Exec form: the program is PID 1 and gets SIGTERM itself. A task's command override replaces only the arguments after it.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{RunId, SourceName};
+use crate::{Interval, RunId, SourceName};
 
 /// Every flag of the job starts with this, as in the system that it comes from (`--ingest.source=library`).
 pub const FLAG_PREFIX: &str = "--ingest.";
@@ -25,22 +25,28 @@ pub struct JobCommand {
     /// `--ingest.trigger`: who started it. When absent, the environment's `INGEST_TRIGGER` says it, so that a manual and a
     /// scheduled run have the same command.
     pub trigger: Option<Trigger>,
+    /// `--ingest.min-interval`: a scheduled run does nothing when the last success is younger. Manual runs and backfills ignore it.
+    pub min_interval: Option<Interval>,
+    /// `--ingest.lock-key`: the advisory lock to take instead of the source's own, shared with an older job during a cut-over.
+    pub lock_key: Option<i64>,
 }
 
 impl JobCommand {
     /// The monthly command of a source.
     pub const fn monthly(source: SourceName) -> Self {
-        JobCommand { source, deactivate_stale: true, retry_of: None, trigger: None }
+        JobCommand { source, deactivate_stale: true, retry_of: None, trigger: None, min_interval: None, lock_key: None }
     }
 
     /// The command line, one flag an element, in a fixed order. `exit-after` is always true: there is nothing to stay for.
     pub fn argv(&self) -> Vec<String> {
-        let JobCommand { source, deactivate_stale, retry_of, trigger } = self;
+        let JobCommand { source, deactivate_stale, retry_of, trigger, min_interval, lock_key } = self;
         let flag = |name: &str, value: &dyn fmt::Display| format!("{FLAG_PREFIX}{name}={value}");
         let mut argv =
             vec![flag("source", source), flag("deactivate-stale", deactivate_stale), flag("exit-after", &true)];
         argv.extend(retry_of.as_ref().map(|run| flag("retry-of", run)));
         argv.extend(trigger.map(|trigger| flag("trigger", &trigger)));
+        argv.extend(min_interval.map(|interval| flag("min-interval", &interval)));
+        argv.extend(lock_key.map(|key| flag("lock-key", &key)));
         argv
     }
 }
@@ -113,6 +119,8 @@ mod tests {
             deactivate_stale: false,
             retry_of: Some("7b0b1f3e-1111-4222-8333-944445555666".parse().unwrap()),
             trigger: Some(Trigger::Backfill),
+            min_interval: Some(Interval::days(20)),
+            lock_key: Some(-7),
         };
         assert_eq!(
             command.argv(),
@@ -122,6 +130,8 @@ mod tests {
                 "--ingest.exit-after=true",
                 "--ingest.retry-of=7b0b1f3e-1111-4222-8333-944445555666",
                 "--ingest.trigger=backfill",
+                "--ingest.min-interval=20d",
+                "--ingest.lock-key=-7",
             ]
         );
     }

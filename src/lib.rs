@@ -7,12 +7,14 @@
 //! Architecture invariant: no I/O, no async, no clock; the only dependencies are serde, serde_json and thiserror.
 
 mod command;
+mod interval;
 mod outcome;
 mod report;
 mod source;
 
 pub use command::{FLAG_PREFIX, JobCommand, Trigger, UnknownTrigger};
-pub use outcome::{Outcome, outcomes_of};
+pub use interval::{Interval, NoInterval};
+pub use outcome::{NEEDS_A_PERSON, Outcome, outcomes_of};
 pub use report::{
     MAX_LINE_BYTES, RUN_REPORT_V1, ReportError, RunError, RunId, RunReport, Skip, SkipReason, UnreadableReport,
     Withheld, WithheldReason,

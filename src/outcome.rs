@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// The snapshot is mirrored: every change that it calls for is committed.
     Succeeded,
-    /// Another live run of ours holds the lock; this one did nothing.
+    /// Another live run of ours holds the lock, or the last success is too recent; this run did nothing.
     Skipped,
     /// The command line is wrong; nothing was tried.
     Usage,
@@ -25,13 +25,16 @@ pub enum Outcome {
     Internal,
     /// The database cannot be reached, or the session that held the lock is gone; the transaction was rolled back.
     DatabaseLost,
-    /// The lock is held, and not by a live run of ours: somebody should look.
+    /// The lock is held, and not by a live run of ours, or still by the run that was in the way before: somebody should look.
     Busy,
     /// Something about the environment has to be changed by a person: the key, the database's settings, the schema.
     Misconfigured,
     /// SIGTERM or SIGINT: cancelled, rolled back, unlocked.
     Interrupted,
 }
+
+/// The exit code of `ingest status` when something needs a person. No run ends with it.
+pub const NEEDS_A_PERSON: u8 = 5;
 
 impl Outcome {
     /// Every outcome.
@@ -85,14 +88,14 @@ impl Outcome {
     pub const fn meaning(self) -> &'static str {
         match self {
             Outcome::Succeeded => "the snapshot is mirrored",
-            Outcome::Skipped => "another live run holds the lock; nothing was done",
+            Outcome::Skipped => "another live run is at work, or the last success is recent",
             Outcome::Usage => "the command line is wrong",
             Outcome::Withheld => "changes are committed, deactivations were withheld",
             Outcome::UpstreamFailed => "the upstream failed; no place was written",
             Outcome::SnapshotRefused => "the snapshot is refused; no place was written",
             Outcome::Internal => "a fault of the program; rolled back",
             Outcome::DatabaseLost => "the database or the session is gone; rolled back",
-            Outcome::Busy => "the lock is held by something that is no live run of ours",
+            Outcome::Busy => "the lock is held by no live run of ours, or by the same run as before",
             Outcome::Misconfigured => "the environment needs a person",
             Outcome::Interrupted => "interrupted; rolled back and unlocked",
         }
@@ -125,5 +128,6 @@ mod tests {
         assert_eq!(outcomes_of(0), [Outcome::Succeeded, Outcome::Skipped]);
         assert_eq!(outcomes_of(69), [Outcome::UpstreamFailed, Outcome::SnapshotRefused]);
         assert_eq!(outcomes_of(137), []);
+        assert_eq!(outcomes_of(NEEDS_A_PERSON.into()), []);
     }
 }

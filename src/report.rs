@@ -131,6 +131,12 @@ pub struct Skip {
     pub holder_age_s: Option<u64>,
     /// Seconds since that run last made progress.
     pub holder_heartbeat_age_s: Option<u64>,
+    /// How many runs in a row, this one included, the lock has kept from working.
+    #[serde(default)]
+    pub consecutive_skips: u64,
+    /// Seconds since a run of this source succeeded; absent when none ever did.
+    #[serde(default)]
+    pub last_success_age_s: Option<u64>,
 }
 
 /// The kinds of skip.
@@ -139,6 +145,18 @@ pub struct Skip {
 pub enum SkipReason {
     /// The advisory lock of the source is held.
     Locked,
+    /// A scheduled run, and the last success is younger than `--ingest.min-interval`.
+    RecentSuccess,
+}
+
+impl SkipReason {
+    /// The name as reports and the ledger write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            SkipReason::Locked => "locked",
+            SkipReason::RecentSuccess => "recent_success",
+        }
+    }
 }
 
 /// What a run held back.
@@ -337,6 +355,8 @@ mod tests {
                     holder_run_id: Some(report().run_id),
                     holder_age_s: Some(u64::MAX),
                     holder_heartbeat_age_s: Some(u64::MAX),
+                    consecutive_skips: u64::MAX,
+                    last_success_age_s: Some(u64::MAX),
                 }),
                 ..report()
             }.to_line();

@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use geuneul::{JobCommand, Outcome, RunId, SourceName, Trigger};
+use geuneul::{Interval, JobCommand, NEEDS_A_PERSON, Outcome, RunId, SourceName, Trigger};
 
 use crate::lock::LockKey;
+use crate::status::Question;
 
 /// What the command line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,13 +15,17 @@ pub enum Invocation {
     Run(JobCommand),
     /// The schema, and no run.
     Migrate,
+    /// How things stand.
+    Status(Question),
 }
 
 /// Mirrors a public data set into PostgreSQL: fetches it, proves that it is complete, writes what changed, soft-deletes what is gone.
 #[derive(Parser)]
 #[command(name = "ingest", version, max_term_width = 100)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, disable_help_subcommand = true)]
-#[command(override_usage = "ingest --ingest.source=<SOURCE> [OPTIONS]\n       ingest migrate")]
+#[command(
+    override_usage = "ingest --ingest.source=<SOURCE> [OPTIONS]\n       ingest migrate\n       ingest status [--json]"
+)]
 struct Cli {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -46,12 +51,34 @@ struct Cli {
     /// Who starts it: manual, scheduled or backfill [default: what INGEST_TRIGGER says, else manual]
     #[arg(long = "ingest.trigger", value_name = "WHO", require_equals = true)]
     trigger: Option<Trigger>,
+
+    /// For scheduled runs only: do nothing when the last success is younger than this, such as 20d
+    #[arg(long = "ingest.min-interval", value_name = "DURATION", require_equals = true)]
+    min_interval: Option<Interval>,
+
+    /// Take this advisory lock instead of the source's own: for a cut-over, the key of the job that is replaced
+    #[arg(long = "ingest.lock-key", value_name = "I64", require_equals = true, allow_negative_numbers = true)]
+    lock_key: Option<i64>,
 }
 
 #[derive(Subcommand)]
 enum Verb {
     /// Bring the database's schema up to date, and do nothing else
     Migrate,
+    /// Say how things stand; ends with 5 when something needs a person
+    Status {
+        /// One JSON object instead of text
+        #[arg(long)]
+        json: bool,
+
+        /// Only this data set [default: all]
+        #[arg(long = "ingest.source", value_name = "SOURCE", require_equals = true)]
+        source: Option<SourceName>,
+
+        /// How old the last success may be: a month, and the days on which the schedule tries again
+        #[arg(long = "ingest.max-age", value_name = "DURATION", require_equals = true, default_value = "35d")]
+        max_age: Interval,
+    },
 }
 
 fn exit_after(word: &str) -> Result<bool, String> {
@@ -65,10 +92,14 @@ fn exit_after(word: &str) -> Result<bool, String> {
 /// Reads the command line. The error is clap's: help and version are such errors too, and go to stdout.
 pub fn parse(argv: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Invocation, clap::Error> {
     let matches = Cli::command().after_help(after_help()).try_get_matches_from(argv)?;
-    let Cli { verb, source, deactivate_stale, exit_after: _, retry_of, trigger } = Cli::from_arg_matches(&matches)?;
+    let cli = Cli::from_arg_matches(&matches)?;
+    let Cli { verb, source, deactivate_stale, exit_after: _, retry_of, trigger, min_interval, lock_key } = cli;
     Ok(match (verb, source) {
         (Some(Verb::Migrate), _) => Invocation::Migrate,
-        (None, Some(source)) => Invocation::Run(JobCommand { source, deactivate_stale, retry_of, trigger }),
+        (Some(Verb::Status { json, source, max_age }), _) => Invocation::Status(Question { json, source, max_age }),
+        (None, Some(source)) => {
+            Invocation::Run(JobCommand { source, deactivate_stale, retry_of, trigger, min_interval, lock_key })
+        }
         (None, None) => unreachable!("clap demands a source when there is no verb"),
     })
 }
@@ -80,6 +111,10 @@ fn after_help() -> String {
   INGEST_DB_CA             PEM text or file of the authority that signed the server's certificate
                            [default: the public roots]
   INGEST_DB_SCHEMA         the schema that holds our tables [default: ingest]
+  INGEST_LEASE             a run without progress for so long loses its session and its lock; one page
+                           is given half of it [default: 5m]
+  INGEST_PING_URL          where to say that a run starts (URL/start), succeeded (URL) or failed
+                           (URL/fail); a secret
   INGEST_TRIGGER           who starts the run: manual, scheduled or backfill
   INGEST_OCCURRENCE        which fire time of the schedule the run is for, for the ledger
   DATA_GO_KR_SERVICE_KEY   the key of a data.go.kr account, in either of the portal's two forms
@@ -93,6 +128,7 @@ The last line on stdout is the run's report, one JSON object. Advisory lock keys
         text.push_str(&format!("  {source}: {}\n", LockKey::of(source).get()));
     }
     text.push_str("\nExit codes:\n");
+    text.push_str(&format!("  {NEEDS_A_PERSON:>3}  {:<17} something needs a person\n", "status"));
     for outcome in Outcome::ALL {
         text.push_str(&format!("  {:>3}  {:<17} {}\n", outcome.exit_code(), outcome.as_str(), outcome.meaning()));
     }
@@ -112,12 +148,18 @@ mod tests {
         let source = proptest::sample::select(SourceName::ALL);
         let run = proptest::option::of("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}");
         let trigger = proptest::option::of(proptest::sample::select(Trigger::ALL));
-        (source, any::<bool>(), run, trigger).prop_map(|(source, deactivate_stale, run, trigger)| JobCommand {
-            source,
-            deactivate_stale,
-            retry_of: run.map(|run| run.parse().unwrap()),
-            trigger,
-        })
+        let interval = proptest::option::of((1..=366u64, proptest::sample::select(vec!['s', 'm', 'h', 'd'])));
+        let key = proptest::option::of(any::<i64>());
+        (source, any::<bool>(), run, trigger, interval, key).prop_map(
+            |(source, deactivate_stale, run, trigger, interval, lock_key)| JobCommand {
+                source,
+                deactivate_stale,
+                retry_of: run.map(|run| run.parse().unwrap()),
+                trigger,
+                min_interval: interval.map(|(number, unit)| format!("{number}{unit}").parse().unwrap()),
+                lock_key,
+            },
+        )
     }
 
     proptest! {
@@ -132,6 +174,8 @@ mod tests {
     fn the_definition_is_sound() {
         Cli::command().debug_assert();
         assert_eq!(parse_args(&["migrate"]).unwrap(), Invocation::Migrate);
+        let question = Question { json: false, source: None, max_age: Interval::days(35) };
+        assert_eq!(parse_args(&["status"]).unwrap(), Invocation::Status(question));
     }
 
     #[test]
@@ -147,6 +191,13 @@ mod tests {
             &["--ingest.source=library", "--ingest.exit-after=false"],
             &["--ingest.source=library", "--ingest.trigger=monthly"],
             &["--ingest.source=library", "--ingest.retry-of=17"],
+            &["--ingest.source=library", "--ingest.min-interval=12"],
+            &["--ingest.source=library", "--ingest.min-interval=0d"],
+            &["--ingest.source=library", "--ingest.lock-key=9223372036854775808"],
+            &["--ingest.source=library", "--ingest.lock-key", "-7"],
+            &["status", "--ingest.source=other"],
+            &["status", "--ingest.max-age=soon"],
+            &["--ingest.source=library", "status"],
             &["--ingest.source=library", "--ingest.unknown=1"],
             &["--ingest.source=library", "extra"],
             &["--ingest.source=library", "migrate"],

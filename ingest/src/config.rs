@@ -5,6 +5,8 @@
 use geuneul::Trigger;
 use tokio_postgres::config::{Host, SslMode};
 
+use crate::ping::PingUrl;
+use crate::session::Lease;
 use crate::tls;
 use crate::upstream::{Endpoint, ServiceKey};
 
@@ -69,6 +71,8 @@ pub struct Database {
     pub(crate) tls: Option<rustls::ClientConfig>,
     /// Where our tables are.
     pub schema: Schema,
+    /// How long a session may be silent.
+    pub lease: Lease,
 }
 
 /// Everything that a run takes from its environment.
@@ -82,6 +86,8 @@ pub struct Settings {
     pub trigger: Option<Trigger>,
     /// What `INGEST_OCCURRENCE` says: which fire time of the schedule this run is for.
     pub occurrence: Option<String>,
+    /// Whom to tell that a run begins and how it ends.
+    pub ping: Option<PingUrl>,
 }
 
 const DEFAULT_BASE_URL: &str = "https://api.data.go.kr";
@@ -94,6 +100,7 @@ impl Settings {
             endpoint: endpoint(env)?,
             trigger: trigger(env)?,
             occurrence: occurrence(env)?,
+            ping: ping(env)?,
         })
     }
 }
@@ -164,7 +171,7 @@ impl Database {
             Some(url) => from_url(url.trim())?,
             None => from_parts(env)?,
         };
-        let mut database = Database { driver, tls: tls_roots(env)?, schema: schema(env)? };
+        let mut database = Database { driver, tls: tls_roots(env)?, schema: schema(env)?, lease: lease(env)? };
         database.decide_tls(ssl_mode.as_deref())?;
         Ok(database)
     }
@@ -202,6 +209,30 @@ impl Database {
         self.driver.ssl_mode(if wanted { SslMode::Require } else { SslMode::Disable });
         Ok(())
     }
+}
+
+fn lease(env: Lookup<'_>) -> Result<Lease, ConfigError> {
+    let name = "INGEST_LEASE";
+    let Some(text) = get(env, name) else { return Ok(Lease::UNATTENDED) };
+    let lease = text.trim().parse().ok().and_then(Lease::new);
+    lease.ok_or_else(|| {
+        ConfigError::new(name, format!("is {:?}", text.trim()), "say from 1s to 60m, or leave it unset for 5m")
+    })
+}
+
+/// Never part of an error: whoever knows the URL can speak for the job.
+fn ping(env: Lookup<'_>) -> Result<Option<PingUrl>, ConfigError> {
+    let name = "INGEST_PING_URL";
+    let hint = "give the URL as the monitoring service shows it, such as https://hc-ping.com/…, or leave it unset";
+    let Some(text) = get(env, name) else { return Ok(None) };
+    let url = text.trim().parse::<reqwest::Url>().ok().filter(|url| url.host_str().is_some());
+    let url = url.ok_or_else(|| ConfigError::new(name, "is no URL", hint))?;
+    match url.scheme() {
+        "https" => {}
+        "http" if url.host_str().is_some_and(is_loopback) => {}
+        _ => return Err(ConfigError::new(name, "would be sent in the clear; only https is accepted", hint)),
+    }
+    Ok(Some(PingUrl::new(url)))
 }
 
 fn schema(env: Lookup<'_>) -> Result<Schema, ConfigError> {

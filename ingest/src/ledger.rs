@@ -8,9 +8,9 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{GenericClient, Transaction};
 
 use crate::error::{Doing, Error};
-use crate::lock::{Holder, Locked};
+use crate::lock::{LockKey, Locked};
 use crate::report::Counts;
-use crate::session::{LEASE, Session};
+use crate::session::Session;
 
 /// What the ledger knows of a run from its start.
 pub struct Entry<'a> {
@@ -26,6 +26,8 @@ pub struct Entry<'a> {
     pub retry_of: Option<&'a RunId>,
     /// The flag.
     pub deactivate_stale: bool,
+    /// The lock that it asks for.
+    pub lock_key: LockKey,
 }
 
 /// The right to write places, until a later run takes it.
@@ -41,10 +43,11 @@ impl Fence {
 
 const INSERT: &str =
     "INSERT INTO ingest_runs (run_id, source, trigger, occurrence, retry_of, deactivate_stale, program, status,
-        finished_at, duration_ms, holder_pid, holder_application, holder_run_id)
+        lock_key, finished_at, duration_ms,
+        holder_pid, holder_application, holder_run_id, skip_reason, consecutive_skips, last_success_age_s)
     VALUES ($1::text::uuid, $2, $3, $4, $5::text::uuid, $6, $7, $8,
-        CASE WHEN $8 = 'running' THEN NULL ELSE clock_timestamp() END, CASE WHEN $8 = 'running' THEN NULL ELSE 0 END,
-        $9, $10, $11::text::uuid)
+        $9, CASE WHEN $8 = 'running' THEN NULL ELSE clock_timestamp() END, CASE WHEN $8 = 'running' THEN NULL ELSE 0 END,
+        $10, $11, $12::text::uuid, $13, $14, $15)
     RETURNING id";
 
 async fn insert(
@@ -59,7 +62,11 @@ async fn insert(
     let (pid, application) =
         (skip.and_then(|skip| skip.holder_pid), skip.and_then(|skip| skip.holder_application.as_deref()));
     let (run_id, source, trigger) = (entry.run_id.as_str(), entry.source.as_str(), entry.trigger.as_str());
-    let parameters: [&(dyn ToSql + Sync); 11] = [
+    let reason = skip.map(|skip| skip.reason.as_str());
+    let skips = skip.map(|skip| skip.consecutive_skips as i64);
+    let last_success = skip.and_then(|skip| skip.last_success_age_s).map(|seconds| seconds as i64);
+    let lock_key = entry.lock_key.get();
+    let parameters: [&(dyn ToSql + Sync); 15] = [
         &run_id,
         &source,
         &trigger,
@@ -68,9 +75,13 @@ async fn insert(
         &entry.deactivate_stale,
         &program,
         &status,
+        &lock_key,
         &pid,
         &application,
         &holder_run,
+        &reason,
+        &skips,
+        &last_success,
     ];
     Ok(client.query_one(INSERT, &parameters).await?.get(0))
 }
@@ -170,53 +181,10 @@ pub async fn fail(locked: &Locked, fence: Fence, error: &Error) -> Result<(), Er
     Ok(())
 }
 
-/// Looks at who holds the lock, and writes the row of a run that did nothing: `skipped` behind a live run of ours, else `busy`.
-pub async fn skip(session: &Session, entry: &Entry<'_>, holder: Option<Holder>) -> Result<(Outcome, Skip), Error> {
-    let known = match &holder {
-        Some(holder) => holder.run(entry.source),
-        // The lock was given back between the attempt and the look: by a run of ours if one ended just now.
-        None => just_ended(session, entry.source).await?,
-    };
-    let row = match &known {
-        Some(run) => running(session, run).await?,
-        None => None,
-    };
-    // A run that is about to write its first row has the name and no row yet.
-    let live = known.is_some() && row.as_ref().is_none_or(|row| row.fresh);
-    let Holder { pid, application, age_s } = holder.unwrap_or_default();
-    let skip = Skip {
-        reason: geuneul::SkipReason::Locked,
-        holder_pid: pid,
-        holder_application: application,
-        holder_run_id: known,
-        holder_age_s: age_s,
-        holder_heartbeat_age_s: row.map(|row| row.heartbeat_age_s),
-    };
-    let outcome = if live { Outcome::Skipped } else { Outcome::Busy };
-    insert(session.client(), entry, outcome.as_str(), Some(&skip)).await.doing("recording the skip")?;
-    Ok((outcome, skip))
-}
-
-struct Running {
-    heartbeat_age_s: u64,
-    fresh: bool,
-}
-
-/// How long ago the run made progress. The server ends a session after one lease without any, so two are beyond doubt.
-async fn running(session: &Session, run: &RunId) -> Result<Option<Running>, Error> {
-    let sql = "SELECT floor(extract(epoch FROM clock_timestamp() - heartbeat_at))::int8 FROM ingest_runs WHERE run_id = $1::text::uuid";
-    let row = session.client().query_opt(sql, &[&run.as_str()]).await.doing("looking at the holder's run")?;
-    Ok(row.map(|row| {
-        let heartbeat_age_s = row.get::<_, i64>(0).max(0) as u64;
-        Running { heartbeat_age_s, fresh: heartbeat_age_s < 2 * LEASE.as_secs() }
-    }))
-}
-
-async fn just_ended(session: &Session, source: SourceName) -> Result<Option<RunId>, Error> {
-    let sql = "SELECT run_id::text FROM ingest_runs JOIN ingest_sources ON fence = id AND ingest_sources.source = ingest_runs.source
-        WHERE ingest_runs.source = $1 AND finished_at > clock_timestamp() - interval '1 minute'";
-    let row = session.client().query_opt(sql, &[&source.as_str()]).await.doing("looking for a run that just ended")?;
-    Ok(row.and_then(|row| row.get::<_, &str>(0).parse().ok()))
+/// Writes the row of a run that did nothing.
+pub async fn skip(session: &Session, entry: &Entry<'_>, outcome: Outcome, skip: &Skip) -> Result<(), Error> {
+    insert(session.client(), entry, outcome.as_str(), Some(skip)).await.doing("recording the skip")?;
+    Ok(())
 }
 
 /// What became of a transaction whose COMMIT got no answer.

@@ -14,26 +14,30 @@ mod lock;
 mod logging;
 mod migrate;
 mod observe;
+pub mod ping;
 mod plan;
 mod record;
 mod report;
 pub mod run;
 pub mod session;
+mod skip;
 mod snapshot;
 mod source;
+mod status;
 mod tls;
 pub mod upstream;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use geuneul::{JobCommand, Outcome};
+use geuneul::{JobCommand, NEEDS_A_PERSON, Outcome};
 use tokio::signal::unix::{SignalKind, signal};
 
 use cli::Invocation;
 use config::{Database, Settings};
 use error::{Error, Explained};
-use session::Session;
+use session::{Lease, Session};
+use status::Question;
 use upstream::Pace;
 
 /// The program.
@@ -43,24 +47,21 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // Nothing can be done about a stream that is closed.
             let _ = error.print();
-            return if error.use_stderr() { exit(Outcome::Usage) } else { ExitCode::SUCCESS };
+            return if error.use_stderr() { ExitCode::from(Outcome::Usage.exit_code()) } else { ExitCode::SUCCESS };
         }
     };
     logging::start();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be built");
-    let outcome = runtime.block_on(async {
+    let code = runtime.block_on(async {
         match invocation {
-            Invocation::Run(command) => run_once(&command).await,
-            Invocation::Migrate => migrate_once().await,
+            Invocation::Run(command) => run_once(&command).await.exit_code(),
+            Invocation::Migrate => migrate_once().await.exit_code(),
+            Invocation::Status(question) => status_now(&question).await,
         }
     });
     // A name lookup that hangs must not keep the process.
     runtime.shutdown_background();
-    exit(outcome)
-}
-
-fn exit(outcome: Outcome) -> ExitCode {
-    ExitCode::from(outcome.exit_code())
+    ExitCode::from(code)
 }
 
 fn environment(name: &str) -> Option<String> {
@@ -69,12 +70,44 @@ fn environment(name: &str) -> Option<String> {
 
 async fn run_once(command: &JobCommand) -> Outcome {
     let settings = Settings::read(&environment);
-    let ended = run::run(command, settings, Pace::UNATTENDED, interrupted()).await;
+    let lease = settings.as_ref().map_or(Lease::UNATTENDED, |settings| settings.database.lease);
+    let ended = run::run(command, settings, Pace::UNATTENDED.within(lease), interrupted()).await;
     if let Some(error) = &ended.error {
         explain(error);
     }
     print(&ended.report.to_line());
+    // The evidence is out and the lock is free: telling somebody decides nothing any more.
+    tokio::select! {
+        biased;
+        () = interrupted() => {}
+        () = ended.ping.finish(&ended.report) => {}
+    }
     ended.report.outcome
+}
+
+async fn status_now(question: &Question) -> u8 {
+    let answer = async {
+        let database = Database::read(&environment)?;
+        let session = Session::open(&database, "ingest status").await?;
+        let status = status::look(&session, &database.schema, question).await?;
+        session.close().await;
+        Ok(status)
+    };
+    let answer = tokio::select! {
+        biased;
+        () = interrupted() => Err(Error::Interrupted),
+        answer = answer => answer,
+    };
+    match answer {
+        Ok(status) => {
+            print(&if question.json { status.to_json() } else { status.to_text() });
+            if status.needs_a_person() { NEEDS_A_PERSON } else { 0 }
+        }
+        Err(error) => {
+            explain(&error);
+            error.outcome().exit_code()
+        }
+    }
 }
 
 async fn migrate_once() -> Outcome {

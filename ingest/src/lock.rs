@@ -16,6 +16,11 @@ impl LockKey {
         LockKey::named(source.as_str())
     }
 
+    /// The key of another program that does the same work, so that the two exclude each other.
+    pub fn given(key: i64) -> Self {
+        LockKey(key)
+    }
+
     /// The key under which migrations are applied.
     pub fn migrations() -> Self {
         LockKey::named("migrate")
@@ -156,6 +161,17 @@ mod tests {
         assert_eq!(LockKey::named("library").get(), -15_413_951_085_305_899);
         assert_eq!(LockKey::named("migrate").get(), -2_279_132_941_120_767_131);
         assert_eq!(LockKey::of(SourceName::Library), LockKey::named("library"));
+    }
+
+    #[test]
+    fn nobody_else_has_our_keys() {
+        // What others take in the same database: sqlx, Rails and golang-migrate (for a database named ingestdb), Flyway, Prisma.
+        let theirs =
+            [3_263_459_014_517_477_874, 6_526_918_032_213_449_115, 2_431_430_124, 0x4679_7761_7900, 72_707_369];
+        let ours = SourceName::ALL.iter().map(|&source| LockKey::of(source)).chain([LockKey::migrations()]);
+        let ours: std::collections::BTreeSet<i64> = ours.map(LockKey::get).collect();
+        assert_eq!(ours.len(), SourceName::ALL.len() + 1);
+        assert!(theirs.iter().all(|key| !ours.contains(key)));
     }
 
     #[test]

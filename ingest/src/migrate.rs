@@ -10,7 +10,8 @@ use crate::lock::LockKey;
 use crate::session::Session;
 
 /// In order, from version 1. A file that was released is never edited: its checksum is in the database.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_ledger_and_places.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("../migrations/0001_ledger_and_places.sql"), include_str!("../migrations/0002_skips.sql")];
 
 /// The tables that must not be somebody else's.
 const OUR_TABLES: &[&str] =
@@ -43,6 +44,16 @@ pub enum SchemaRefusal {
     /// A later version of this program made it.
     #[error("schema {schema} is at version {found}, and this program knows versions up to {known}")]
     TooNew {
+        /// The schema.
+        schema: String,
+        /// Its version.
+        found: i32,
+        /// Ours.
+        known: i32,
+    },
+    /// An earlier version of this program made it.
+    #[error("schema {schema} is at version {found}, and this program reads version {known}")]
+    Behind {
         /// The schema.
         schema: String,
         /// Its version.
@@ -85,6 +96,7 @@ impl SchemaRefusal {
     pub fn hint(&self) -> &'static str {
         match self {
             SchemaRefusal::TooNew { .. } => "run the version of this program that migrated it, or a later one",
+            SchemaRefusal::Behind { .. } => "run `ingest migrate`, or let the next run do it",
             SchemaRefusal::Changed { .. } => {
                 "somebody edited a released migration or its record; compare the tables with the files in migrations/"
             }
@@ -122,6 +134,15 @@ pub async fn ensure(session: &mut Session, schema: &Schema) -> Result<Migrated, 
         })?;
     }
     Ok(Migrated { from, to: latest() })
+}
+
+/// Whether a run has ever been here. A schema that this program would have to migrate first is refused.
+pub async fn is_there(session: &Session, schema: &Schema) -> Result<bool, SchemaError> {
+    match version(session.client(), schema).await? {
+        0 => Ok(false),
+        found if found == latest() => Ok(true),
+        found => Err(SchemaRefusal::Behind { schema: schema.as_str().to_owned(), found, known: latest() }.into()),
+    }
 }
 
 /// The schema's version, checked against what this program knows.

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use geuneul::{JobCommand, Outcome, RunReport};
+use geuneul::{JobCommand, Outcome, RunReport, Trigger};
 use tokio::select;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::Instrument;
@@ -16,6 +16,7 @@ use crate::config::{ConfigError, Database, Settings};
 use crate::error::Error;
 use crate::ledger::{self, Entry, Fate, Fence};
 use crate::lock::{Attempt, Holder, LockKey, Locked, application_name};
+use crate::ping::Ping;
 use crate::plan::{self, Plan, Stale};
 use crate::record::Row;
 use crate::report::{Counts, Ending, Facts};
@@ -23,7 +24,7 @@ use crate::session::Session;
 use crate::snapshot::{self, Snapshot};
 use crate::source::Source;
 use crate::upstream::{Pace, Upstream};
-use crate::{migrate, observe};
+use crate::{migrate, observe, skip};
 
 /// A run that is over.
 pub struct Ended {
@@ -31,6 +32,8 @@ pub struct Ended {
     pub report: RunReport,
     /// Why it ended early, for a person.
     pub error: Option<Error>,
+    /// Who is to be told. Nothing has been sent but the start.
+    pub ping: Ping,
 }
 
 /// Runs. Whatever happens, a panic included, there is a report. `interrupt` ends the run when it resolves.
@@ -41,16 +44,17 @@ pub async fn run(
     interrupt: impl Future<Output = ()>,
 ) -> Ended {
     let facts = Facts::start(command, settings.as_ref().ok().and_then(|settings| settings.trigger));
+    let ping = Ping::new(settings.as_ref().ok().and_then(|settings| settings.ping.as_ref()), &facts.run_id);
     let ending = match settings {
         Ok(settings) => {
-            let story = Story { facts: &facts, command, settings: &settings, pace };
+            let story = Story { facts: &facts, command, settings: &settings, pace, ping: &ping };
             let span = tracing::info_span!("run", id = %facts.run_id, source = %facts.source);
             contain(story.tell(interrupt)).instrument(span).await.unwrap_or_else(Ending::Failed)
         }
         Err(error) => Ending::Failed(error.into()),
     };
     let report = facts.report(&ending);
-    Ended { report, error: if let Ending::Failed(error) = ending { Some(error) } else { None } }
+    Ended { report, error: if let Ending::Failed(error) = ending { Some(error) } else { None }, ping }
 }
 
 /// Turns a panic into an error. The session is dropped while unwinding, so the server rolls back and frees the lock.
@@ -66,6 +70,7 @@ struct Story<'a> {
     command: &'a JobCommand,
     settings: &'a Settings,
     pace: Pace,
+    ping: &'a Ping,
 }
 
 enum Entered {
@@ -105,7 +110,12 @@ impl Story<'_> {
             occurrence: self.settings.occurrence.as_deref(),
             retry_of: self.command.retry_of.as_ref(),
             deactivate_stale: self.command.deactivate_stale,
+            lock_key: self.lock_key(),
         }
+    }
+
+    fn lock_key(&self) -> LockKey {
+        self.command.lock_key.map_or(LockKey::of(self.facts.source), LockKey::given)
     }
 
     /// Up to the lock, and the ledger entry that goes with it.
@@ -115,19 +125,37 @@ impl Story<'_> {
         let application = application_name(source, &self.facts.run_id);
         let mut session = Session::open(&self.settings.database, &application).await?;
         migrate::ensure(&mut session, schema).await?;
-        let key = LockKey::of(source);
+        let key = self.lock_key();
         match Locked::attempt(session, key).await? {
             Attempt::Locked(mut locked) => {
+                if let Some(skip) = self.done_recently(&locked).await? {
+                    locked.release().await?;
+                    return Ok(Entered::Skipped(Outcome::Skipped, skip));
+                }
+                self.ping.start();
                 let fence = ledger::begin(&mut locked, &self.entry()).await?;
                 Ok(Entered::Working(locked, fence))
             }
             Attempt::Busy(session) => {
                 let holder = Holder::look(&session, key).await?;
-                let (outcome, skip) = ledger::skip(&session, &self.entry(), holder).await?;
+                let (outcome, skip) = skip::locked_out(&session, &self.entry(), holder).await?;
                 tracing::warn!(lock_key = key.get(), holder = ?skip.holder_application, %outcome, "the lock is held");
                 session.close().await;
                 Ok(Entered::Skipped(outcome, skip))
             }
+        }
+    }
+
+    /// Only the schedule fires twice for one month; a person knows why.
+    async fn done_recently(&self, locked: &Locked) -> Result<Option<geuneul::Skip>, Error> {
+        match self.command.min_interval {
+            Some(interval) if self.facts.trigger == Trigger::Scheduled => {
+                let skip = skip::done_recently(locked, &self.entry(), interval).await?;
+                let age_s = skip.as_ref().and_then(|skip| skip.last_success_age_s);
+                tracing::info!(%interval, age_s, skipped = skip.is_some(), "looked at the last success");
+                Ok(skip)
+            }
+            _ => Ok(None),
         }
     }
 

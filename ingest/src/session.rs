@@ -4,18 +4,39 @@
 
 use std::time::Duration;
 
-use geuneul::Outcome;
+use geuneul::{Interval, Outcome};
 use tokio::task::JoinHandle;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use uuid::Uuid;
 
 use crate::config::Database;
 use crate::error::{Doing, Error, chain};
 
-/// A session that makes no progress for this long is ended by the server, and its lock with it.
-pub const LEASE: Duration = Duration::from_secs(5 * 60);
+/// For how long a session may make no progress before the server ends it, and its lock with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease(Interval);
+
+impl Lease {
+    /// Five minutes.
+    pub const UNATTENDED: Lease = Lease(Interval::minutes(5));
+
+    /// From a second to an hour.
+    pub fn new(interval: Interval) -> Option<Lease> {
+        (interval <= Interval::minutes(60)).then_some(Lease(interval))
+    }
+
+    /// In seconds.
+    pub fn seconds(self) -> u64 {
+        self.0.seconds()
+    }
+
+    /// For how long one page may be asked for: half of the lease, so that a slow upstream never costs the session.
+    pub fn page(self) -> Duration {
+        self.0.duration() / 2
+    }
+}
 
 /// No session, or none that a run may use.
 #[derive(Debug, thiserror::Error)]
@@ -107,6 +128,8 @@ pub struct Session {
     pub backend_pid: i32,
     /// Locks are per database: a wrong name would silently exclude nobody, so it is shown.
     pub database: String,
+    /// What the server was asked for.
+    pub lease: Lease,
 }
 
 impl Session {
@@ -125,28 +148,34 @@ impl Session {
                 (client, tokio::spawn(drive(connection)))
             }
         };
-        let mut session = Session { client, connection, tls, backend_pid: 0, database: String::new() };
+        let mut session =
+            Session { client, connection, tls, backend_pid: 0, database: String::new(), lease: database.lease };
         session.check(token).await?;
         Ok(session)
     }
 
-    /// The tripwires.
+    /// The tripwires. A simple query: behind a pooler, even the answer to a prepared one may come from another session.
     async fn check(&mut self, token: Uuid) -> Result<(), Error> {
         let sql = "SELECT current_setting('ingest.session', true), pg_is_in_recovery(), pg_backend_pid(),
-            current_database()::text, current_setting('server_version_num')::int4, current_setting('server_version')";
-        let row = self.client.query_one(sql, &[]).await.doing("looking at the session")?;
-        if row.get::<_, Option<&str>>(0) != Some(token.to_string().as_str()) {
+            current_database(), current_setting('server_version_num'), current_setting('server_version')";
+        let answer = self.client.simple_query(sql).await.doing("looking at the session")?;
+        let row = answer.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        });
+        let text = |column| row.and_then(|row| row.get(column)).unwrap_or_default();
+        if text(0) != token.to_string() {
             return Err(SessionError::Pooler("the session is not the one that was asked for".to_owned()).into());
         }
-        if row.get(1) {
+        if text(1) != "f" {
             return Err(SessionError::Replica.into());
         }
-        if row.get::<_, i32>(4) < 140_000 {
-            return Err(SessionError::TooOld(row.get(5)).into());
+        if text(4).parse::<u32>().unwrap_or(0) < 140_000 {
+            return Err(SessionError::TooOld(text(5).to_owned()).into());
         }
-        self.backend_pid = row.get(2);
-        self.database = row.get(3);
-        tracing::info!(backend_pid = self.backend_pid, database = %self.database, server = row.get::<_, &str>(5), "connected");
+        let server = text(5).to_owned();
+        (self.backend_pid, self.database) = (text(2).parse().unwrap_or(0), text(3).to_owned());
+        tracing::info!(backend_pid = self.backend_pid, database = %self.database, %server, "connected");
         Ok(())
     }
 
@@ -198,7 +227,7 @@ impl Session {
 /// Every option is one that an unprivileged role may set, so that no administrator is needed.
 fn with_startup_options(database: &Database, application: &str, token: Uuid) -> tokio_postgres::Config {
     let mut driver = database.driver.clone();
-    let lease = LEASE.as_secs();
+    let lease = database.lease.seconds();
     let ours = [
         // A pooler refuses unknown startup options or swallows them; either way the token does not come back.
         format!("ingest.session={token}"),

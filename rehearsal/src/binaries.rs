@@ -34,17 +34,20 @@ pub fn build() -> Result<&'static Binaries> {
     built.as_ref().map_err(|error| anyhow::anyhow!("the programs could not be built: {error}"))
 }
 
-fn cargo_build() -> Result<Binaries> {
-    // One selection everywhere: features differ by selection, and another one compiles the AWS SDK again.
+/// Cargo in this workspace, as if nobody but a person had started it.
+pub fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo
-        .args(["build", "--workspace", "--bins", "--locked", "--message-format=json-render-diagnostics"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit());
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null()).stderr(Stdio::inherit());
     for (key, _) in std::env::vars_os().filter(|(key, _)| is_cargos_own(&key.to_string_lossy())) {
         cargo.env_remove(key);
     }
+    cargo
+}
+
+fn cargo_build() -> Result<Binaries> {
+    // One selection everywhere: features differ by selection, and another one compiles the AWS SDK again.
+    let mut cargo = cargo();
+    cargo.args(["build", "--workspace", "--bins", "--locked", "--message-format=json-render-diagnostics"]);
     let output = cargo.output().context("run cargo build")?;
     ensure!(output.status.success(), "cargo build ended with {}", output.status);
     let messages = String::from_utf8(output.stdout)?;

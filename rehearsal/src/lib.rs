@@ -1,7 +1,7 @@
 //! The stage: everything that stands in for the outside world, for `cargo rehearse` and for the tests of both programs.
 //!
 //! * [`toolbox()`] prepares, once and under a file lock, what the stage needs below `<target directory>/rehearsal`.
-//! * [`postgres`] starts a real PostgreSQL of our own; [`upstream`] stands in for data.go.kr, with its real faults;
+//! * [`postgres`] starts a real PostgreSQL of our own, [`pgbouncer`] a pooler in front of it, [`namespace`] makes a network that can be cut; [`upstream`] stands in for data.go.kr, with its real faults;
 //!   [`local_aws`] is a local AWS that really runs tasks and fires schedules.
 //! * [`snapshot`] reads and invents months of the library data set; [`binaries`] builds the two programs.
 //!
@@ -11,6 +11,8 @@
 pub mod binaries;
 pub mod guardian;
 pub mod local_aws;
+pub mod namespace;
+pub mod pgbouncer;
 pub mod postgres;
 pub mod snapshot;
 mod toolbox;

@@ -1,17 +1,22 @@
 //! `cargo rehearse`: the whole story, with the real programs, on a machine without an AWS account.
 
+mod hostile;
 mod story;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 /// Tells the whole story, from nothing to a proven and enabled monthly schedule, with the real programs as separate
 /// processes: a local AWS that really runs tasks, a stand-in for data.go.kr, a temporary PostgreSQL. Leaves nothing behind.
 #[derive(Debug, Parser)]
-#[command(name = "cargo rehearse", version, max_term_width = 100)]
+#[command(name = "cargo rehearse", bin_name = "cargo rehearse", version, max_term_width = 100)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 struct Cli {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+
     /// Serve this month (one API item a line) instead of an invented one; a further --snapshot is the month after
     #[arg(long, value_name = "FILE")]
     snapshot: Vec<PathBuf>,
@@ -19,6 +24,12 @@ struct Cli {
     /// Leave the stage up when the story ends, and print how to drive it by hand, until Enter or Ctrl-C
     #[arg(long)]
     keep: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Instead of the story: a real PgBouncer and a connection that vanishes; needs root, pgbouncer and iproute2
+    Hostile,
 }
 
 fn main() -> ExitCode {
@@ -29,9 +40,14 @@ fn main() -> ExitCode {
             return if error.use_stderr() { ExitCode::from(64) } else { ExitCode::SUCCESS };
         }
     };
-    match story::tell(&cli.snapshot, cli.keep) {
+    let ended = match cli.verb {
+        Some(Verb::Hostile) => hostile::rehearse(),
+        None => story::tell(&cli.snapshot, cli.keep),
+    };
+    match ended {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
+        Err(_) if story::interrupted() => ExitCode::from(130),
         Err(error) => {
             eprintln!("rehearsal: {error:#}");
             ExitCode::FAILURE

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::os::unix::process::CommandExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -12,11 +12,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use tokio_postgres::{Client, NoTls};
 
+use self::identity::Identity;
 use crate::guardian::{EndWith, Guarded};
+use crate::namespace::Namespace;
 use crate::{blocking, toolbox};
 
-/// The user and group that stand in for root, which PostgreSQL refuses, where user namespaces are forbidden.
-const NOBODY: u32 = 65534;
+pub(crate) mod identity;
+
 /// How long a server may take to accept connections.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
@@ -24,10 +26,33 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Cluster {
     port: u16,
+    /// Where its socket is, when its port cannot be reached from here.
+    socket: Option<PathBuf>,
     version: String,
     databases: AtomicU32,
     _server: Guarded,
 }
+
+/// What a cluster may have besides the usual.
+#[derive(Debug, Default)]
+pub struct Setup {
+    /// TLS is on, with this certificate. Needs a server that was built with it: the bundled one was not.
+    pub certificate: Option<Certificate>,
+    /// The server listens on the loopback of this namespace; we reach it through a socket.
+    pub namespace: Option<Namespace>,
+}
+
+/// A certificate and its key, as PEM.
+#[derive(Debug)]
+pub struct Certificate {
+    /// The certificate.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
+}
+
+const CERTIFICATE: &str = "server.crt";
+const KEY: &str = "server.key";
 
 /// The cluster of this test binary.
 pub fn shared() -> &'static Cluster {
@@ -38,37 +63,68 @@ pub fn shared() -> &'static Cluster {
 impl Cluster {
     /// Makes and starts a cluster with the server that the toolbox found.
     pub fn start() -> Result<Cluster> {
-        Cluster::start_from(toolbox()?.postgres_bin()?)
+        Cluster::start_as(&Setup::default())
+    }
+
+    /// The same, with more than the usual.
+    pub fn start_as(setup: &Setup) -> Result<Cluster> {
+        Cluster::start_from(toolbox()?.postgres_bin()?, setup)
     }
 
     /// Makes and starts a cluster with the server in `bin`.
-    pub(crate) fn start_from(bin: &Path) -> Result<Cluster> {
+    pub(crate) fn start_from(bin: &Path, setup: &Setup) -> Result<Cluster> {
+        Cluster::launch(bin, setup, |identity, data| {
+            let mut initdb = identity.command(&bin.join("initdb"));
+            initdb.args(["--no-sync", "--locale=C", "--encoding=UTF8", "--username=postgres", "--auth=trust", "-D"]);
+            initdb.arg(data);
+            initdb
+        })
+    }
+
+    /// A hot standby of this cluster: it answers queries, and is in recovery for ever.
+    pub fn standby(&self) -> Result<Cluster> {
+        // Some machines link only some of the programs to where they found the server.
+        let initdb = toolbox()?.postgres_bin()?.join("initdb").canonicalize()?;
+        let bin = initdb.parent().context("initdb is in a folder")?;
+        Cluster::launch(bin, &Setup::default(), |identity, data| {
+            let mut copy = identity.command(&bin.join("pg_basebackup"));
+            copy.args(["--no-sync", "--checkpoint=fast", "--write-recovery-conf", "--username=postgres"]);
+            copy.args(["--host=127.0.0.1", &format!("--port={}", self.port), "-D"]).arg(data);
+            copy
+        })
+    }
+
+    fn launch(bin: &Path, setup: &Setup, make: impl FnOnce(&Identity, &Path) -> Command) -> Result<Cluster> {
         let identity = Identity::find();
         // Not below the target directory: the fallback user may not be able to walk there.
         let home = tempfile::Builder::new().prefix("rehearsal-pg-").tempdir()?;
         identity.own(home.path())?;
-        let data = home.path().join("data");
-        let log = home.path().join("log");
-        let mut initdb = identity.command(&bin.join("initdb"));
-        initdb
-            .args(["--no-sync", "--locale=C", "--encoding=UTF8", "--username=postgres", "--auth=trust"])
-            .arg("-D")
-            .arg(&data);
-        let output = initdb.stdin(Stdio::null()).output().context("run initdb")?;
+        let mut make = make(&identity, &home.path().join("data"));
+        let output = make.stdin(Stdio::null()).output().with_context(|| format!("run {make:?}"))?;
         if !output.status.success() {
-            bail!("initdb ended with {}:\n{}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+            bail!("{make:?} ended with {}:\n{}", output.status, String::from_utf8_lossy(&output.stderr).trim());
         }
+        if let Some(pair) = &setup.certificate {
+            for (name, text) in [(CERTIFICATE, &pair.certificate), (KEY, &pair.key)] {
+                let path = home.path().join(name);
+                fs::write(&path, text)?;
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+                identity.own(&path)?;
+            }
+        }
+        let log = home.path().join("log");
         // The port was free a moment ago; another process may take it first, then the next one is tried.
         let mut last = None;
         for _ in 0..5 {
             let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-            let server =
-                Guarded::start(&server(&identity, bin, &data, port), EndWith::Interrupt, &log, Some(home.path()))?;
-            match wait_until_ready(server, port, &log) {
+            let socket = setup.namespace.as_ref().map(|_| home.path().to_owned());
+            let command = server(&identity, bin, home.path(), port, setup);
+            let server = Guarded::start(&command, EndWith::Interrupt, &log, Some(home.path()))?;
+            match wait_until_ready(server, &url(port, socket.as_deref(), "postgres", "postgres"), &log) {
                 Ok((server, version)) => {
                     // From here on the guardian removes the folder, after the server is gone.
                     let _ = home.keep();
-                    return Ok(Cluster { port, version, databases: AtomicU32::new(0), _server: server });
+                    return Ok(Cluster { port, socket, version, databases: AtomicU32::new(0), _server: server });
                 }
                 Err(error) => last = Some(error),
             }
@@ -97,7 +153,12 @@ impl Cluster {
     pub fn named_database(&self, name: &str) -> Database {
         let created = self.execute("postgres", &format!("CREATE DATABASE {name}"));
         created.expect("a database can be created");
-        Database { port: self.port, name: name.to_owned() }
+        self.existing_database(name)
+    }
+
+    /// A database that is there: a standby has those of its primary.
+    pub fn existing_database(&self, name: &str) -> Database {
+        Database { port: self.port, socket: self.socket.clone(), name: name.to_owned() }
     }
 
     /// A role that may log in, without a password. Roles belong to the whole cluster: give each test names of its own.
@@ -107,7 +168,7 @@ impl Cluster {
     }
 
     fn execute(&self, database: &str, sql: &str) -> Result<()> {
-        let url = url(self.port, "postgres", database);
+        let url = url(self.port, self.socket.as_deref(), "postgres", database);
         blocking(async {
             let client = connect(&url).await?;
             Ok(client.batch_execute(sql).await?)
@@ -119,6 +180,7 @@ impl Cluster {
 #[derive(Debug, Clone)]
 pub struct Database {
     port: u16,
+    socket: Option<PathBuf>,
     name: String,
 }
 
@@ -130,7 +192,7 @@ impl Database {
 
     /// A URL for another role.
     pub fn url_as(&self, role: &str) -> String {
-        url(self.port, role, &self.name)
+        url(self.port, None, role, &self.name)
     }
 
     /// 127.0.0.1.
@@ -150,7 +212,8 @@ impl Database {
 
     /// A superuser session for looking at what a program did. Must be called inside a runtime.
     pub async fn client(&self) -> Client {
-        connect(&self.url()).await.expect("the temporary PostgreSQL accepts a connection")
+        let url = url(self.port, self.socket.as_deref(), "postgres", &self.name);
+        connect(&url).await.expect("the temporary PostgreSQL accepts a connection")
     }
 
     /// Runs statements as the superuser; works outside of a runtime too.
@@ -171,8 +234,9 @@ impl Database {
     }
 }
 
-fn url(port: u16, role: &str, database: &str) -> String {
-    format!("postgres://{role}@127.0.0.1:{port}/{database}?sslmode=disable")
+fn url(port: u16, socket: Option<&Path>, role: &str, database: &str) -> String {
+    let host = socket.map_or("127.0.0.1".to_owned(), |folder| folder.display().to_string().replace('/', "%2F"));
+    format!("postgres://{role}@{host}:{port}/{database}?sslmode=disable")
 }
 
 async fn connect(url: &str) -> Result<Client> {
@@ -184,77 +248,30 @@ async fn connect(url: &str) -> Result<Client> {
     Ok(client)
 }
 
-/// Under which user the server runs: PostgreSQL refuses root.
-enum Identity {
-    /// We are somebody already.
-    Ourselves,
-    /// Root outside, user 1000 inside a user namespace: no user is made, no permission changed.
-    Namespace,
-    /// Where user namespaces are forbidden (a container with Docker's seccomp profile).
-    Nobody,
-}
-
-impl Identity {
-    fn find() -> Identity {
-        let root = fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
-        if !root {
-            return Identity::Ourselves;
-        }
-        let mut probe = Identity::Namespace.command(Path::new("true"));
-        match probe.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status() {
-            Ok(status) if status.success() => Identity::Namespace,
-            _ => Identity::Nobody,
-        }
-    }
-
-    fn own(&self, folder: &Path) -> Result<()> {
-        if let Identity::Nobody = self {
-            std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY))?;
-        }
-        Ok(())
-    }
-
-    fn command(&self, program: &Path) -> Command {
-        match self {
-            Identity::Ourselves => Command::new(program),
-            Identity::Namespace => {
-                let mut command = Command::new("unshare");
-                command.args(["--user", "--map-user=1000", "--map-group=1000", "--"]).arg(program);
-                command
-            }
-            Identity::Nobody => {
-                let mut command = Command::new(program);
-                command.uid(NOBODY).gid(NOBODY);
-                command
-            }
-        }
-    }
-}
-
-fn server(identity: &Identity, bin: &Path, data: &Path, port: u16) -> Command {
-    let program: PathBuf = bin.join("postgres");
-    // `Guarded` takes program and arguments only, so the fallback user needs a program that changes it.
-    let mut command = match identity {
-        Identity::Nobody => {
-            let mut setpriv = Command::new("setpriv");
-            setpriv.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(program);
-            setpriv
-        }
-        _ => identity.command(&program),
-    };
-    command.arg("-D").arg(data).args(["-p", &port.to_string(), "-k", "", "-h", "127.0.0.1"]);
+fn server(identity: &Identity, bin: &Path, home: &Path, port: u16, setup: &Setup) -> Command {
+    let mut command = identity.command(&bin.join("postgres"));
+    let socket = if setup.namespace.is_some() { home.as_os_str() } else { "".as_ref() };
+    command.arg("-D").arg(home.join("data")).args(["-p", &port.to_string(), "-h", "127.0.0.1", "-k"]).arg(socket);
     for setting in ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200"] {
         command.args(["-c", setting]);
     }
-    command
+    if setup.certificate.is_some() {
+        for (setting, file) in [("ssl_cert_file", CERTIFICATE), ("ssl_key_file", KEY)] {
+            command.arg("-c").arg(format!("{setting}={}", home.join(file).display()));
+        }
+        command.args(["-c", "ssl=on"]);
+    }
+    match &setup.namespace {
+        Some(namespace) => namespace.command(&command),
+        None => command,
+    }
 }
 
-fn wait_until_ready(server: Guarded, port: u16, log: &Path) -> Result<(Guarded, String)> {
-    let url = url(port, "postgres", "postgres");
+fn wait_until_ready(server: Guarded, url: &str, log: &Path) -> Result<(Guarded, String)> {
     let start = Instant::now();
     loop {
         let answer = blocking(async {
-            let row = connect(&url).await?.query_one("SELECT version()", &[]).await?;
+            let row = connect(url).await?.query_one("SELECT version()", &[]).await?;
             anyhow::Ok(row.get(0))
         });
         match answer {

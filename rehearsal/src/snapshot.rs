@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value};
 
 /// One item of the API: 28 keys, every value a string, a missing value `""`.
@@ -29,14 +29,19 @@ pub struct Change {
 /// Reads a file with one API item a line.
 pub fn read_jsonl(path: &Path) -> Result<Rows> {
     let file = File::open(path).with_context(|| format!("open the snapshot {}", path.display()))?;
-    let lines = BufReader::new(file).lines().enumerate();
-    lines
-        .map(|(at, line)| {
-            let line = line?;
-            serde_json::from_str(&line)
-                .with_context(|| format!("{}, line {}: not a JSON object", path.display(), at + 1))
-        })
-        .collect()
+    let place = |at: usize| format!("{}, line {}", path.display(), at + 1);
+    let mut rows = Rows::new();
+    for (at, line) in BufReader::new(file).lines().enumerate() {
+        let line = line.with_context(|| place(at))?;
+        let row: Row = serde_json::from_str(&line).with_context(|| format!("{}: not a JSON object", place(at)))?;
+        // Other oddities are the job's business; without these two it is no month of this data set at all.
+        if let Some(key) = ["lbrryNm", "insttCode"].into_iter().find(|key| !row.contains_key(*key)) {
+            bail!("{}: no {key}; a line is one item of the library API", place(at));
+        }
+        rows.push(row);
+    }
+    ensure!(!rows.is_empty(), "the snapshot {} has no rows", path.display());
+    Ok(rows)
 }
 
 /// The keys of an API item in the API's order (three of them are the portal's own misspellings) and an example of each.

@@ -242,7 +242,7 @@ mod tests {
     fn the_bundled_postgres_runs() {
         let tools = toolbox().unwrap();
         let bin = bundled_postgres(&tools.root).unwrap();
-        let cluster = crate::postgres::Cluster::start_from(&bin).unwrap();
+        let cluster = crate::postgres::Cluster::start_from(&bin, &crate::postgres::Setup::default()).unwrap();
         assert!(cluster.version().starts_with("PostgreSQL 1"), "{}", cluster.version());
     }
 }

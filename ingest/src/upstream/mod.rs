@@ -17,6 +17,7 @@ pub use errors::{Class, Fault, UpstreamError};
 pub use key::{KeyError, ServiceKey};
 pub use paging::{Crawl, Progress, Published, crawl};
 
+use crate::session::Lease;
 use crate::tls;
 use envelope::Answer;
 
@@ -53,6 +54,12 @@ impl Pace {
         first_delay: Duration::from_millis(700),
         longest_delay: Duration::from_secs(20),
     };
+
+    /// The same patience, but no page takes longer than a lease allows.
+    pub fn within(self, lease: Lease) -> Pace {
+        let page = lease.page();
+        Pace { page, request: self.request.min(page), ..self }
+    }
 
     fn delay_after(&self, attempt: u32) -> Duration {
         self.first_delay.saturating_mul(1 << (attempt - 1).min(16)).min(self.longest_delay)
@@ -184,7 +191,13 @@ mod tests {
 
     #[test]
     fn a_page_is_shorter_than_the_lease() {
-        assert!(Pace::UNATTENDED.page + Pace::UNATTENDED.request < crate::session::LEASE);
+        assert_eq!(Pace::UNATTENDED.within(Lease::UNATTENDED).page, Pace::UNATTENDED.page);
+        for text in ["1s", "10s", "5m", "60m"] {
+            let lease = Lease::new(text.parse().unwrap()).unwrap();
+            let pace = Pace::UNATTENDED.within(lease);
+            assert!(pace.request <= pace.page && pace.page < Duration::from_secs(lease.seconds()), "{text}");
+        }
+        assert_eq!(Lease::new("61m".parse().unwrap()), None);
     }
 
     #[test]

@@ -56,7 +56,7 @@ fn run_through_a_broken_commit(deliver: bool) -> (World, geuneul::RunReport) {
     world.invoke(&["migrate"]);
     let port = breaking_at_commit(world.database.port(), 2, deliver);
     let direct = world.database.url();
-    world.set("DATABASE_URL", &direct.replace(&format!(":{}/", world.database.port()), &format!(":{port}/")));
+    world.through(port);
     let report = world.run_here(PATIENT);
     world.set("DATABASE_URL", &direct);
     (world, report)

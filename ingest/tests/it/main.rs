@@ -1,14 +1,22 @@
 //! The program against a real PostgreSQL and the stand-in for data.go.kr.
 
+mod certificates;
 mod commands;
 mod commit;
 mod faults;
+mod hostile;
+mod kill;
 mod lock;
 mod mirror;
+mod ping;
+mod proxy;
 mod real_months;
 mod rooms;
 mod schema;
 mod secrets;
+mod skips;
 mod snapshots;
+mod status;
+mod tls;
 mod tripwires;
 mod world;

@@ -1,6 +1,6 @@
 //! A guest in somebody's database.
 
-use crate::world::World;
+use crate::world::{Finished, MONTHLY, World};
 use geuneul::Outcome;
 use rehearsal::postgres;
 use rehearsal::snapshot::generate;
@@ -20,8 +20,9 @@ fn many_starters_migrate_once() {
         (0..4).map(|_| world.program().arg("migrate").stdout(std::process::Stdio::piped()).spawn().unwrap()).collect();
     let said: Vec<_> = starters.into_iter().map(|starter| starter.wait_with_output().unwrap()).collect();
     assert!(said.iter().all(|output| output.status.success()));
-    assert_eq!(world.database.number("SELECT count(*) FROM ingest.ingest_schema"), 1);
-    assert_eq!(world.invoke(&["migrate"]).stdout, "schema ingest is at version 1; nothing to do\n");
+    let latest = world.database.number("SELECT count(*) FROM ingest.ingest_schema");
+    assert_eq!(latest, world.database.number("SELECT max(version)::int8 FROM ingest.ingest_schema"));
+    assert_eq!(world.invoke(&["migrate"]).stdout, format!("schema ingest is at version {latest}; nothing to do\n"));
     assert_eq!(world.database.number("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"), 0);
 }
 
@@ -53,6 +54,37 @@ fn a_role_that_may_only_write_rows_runs_after_somebody_else_migrated() {
     assert_eq!(world.mirror().inserted, 10);
 }
 
+/// The README's own statements.
+#[test]
+fn the_roles_of_the_readme_may_what_they_need_and_no_more() {
+    let readme = include_str!("../../../README.md");
+    let (_, block) = readme.split_once("<!-- roles -->\n```sql\n").unwrap();
+    let (statements, _) = block.split_once("```").unwrap();
+    let world = World::new(generate(7, 10));
+    world.database.execute(statements);
+    let run = |role: &str, args: &[&str]| Finished::from(world.as_role(role).args(args).output().unwrap());
+    assert_eq!(run("ingest_watcher", &["status"]).code, Some(5), "nothing has succeeded yet");
+    assert_eq!(run("ingest_migrator", &["migrate"]).code, Some(0));
+    assert_eq!(run("ingest_runner", &MONTHLY).expect(Outcome::Succeeded).inserted, 10);
+    assert_eq!(run("ingest_watcher", &["status"]).code, Some(0));
+    for (role, statement, may) in [
+        ("ingest_runner", "UPDATE ingest.places SET name = name", true),
+        ("ingest_runner", "DROP TABLE ingest.places", false),
+        ("ingest_runner", "DELETE FROM ingest.places", false),
+        ("ingest_runner", "CREATE TABLE ingest.t ()", false),
+        ("ingest_runner", "CREATE SCHEMA s", false),
+        ("ingest_watcher", "UPDATE ingest.places SET name = name", false),
+        ("ingest_migrator", "CREATE SCHEMA s", false),
+    ] {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let said = runtime.block_on(async {
+            let client = world.database.client().await;
+            client.batch_execute(&format!("BEGIN; SET ROLE {role}; {statement}; ROLLBACK")).await
+        });
+        assert_eq!(said.is_ok(), may, "{role}: {statement}: {said:?}");
+    }
+}
+
 #[test]
 fn what_is_not_ours_is_left_alone() {
     let world = World::new(generate(4, 10));
@@ -65,11 +97,13 @@ fn what_is_not_ours_is_left_alone() {
 fn a_schema_of_another_version_is_left_alone() {
     let world = World::new(generate(5, 10));
     world.mirror();
-    world.database.execute("INSERT INTO ingest.ingest_schema (version, checksum, program) VALUES (2, 'x', 'later')");
-    refused(&world, "schema ingest is at version 2, and this program knows versions up to 1");
-    world
-        .database
-        .execute("DELETE FROM ingest.ingest_schema WHERE version = 2; UPDATE ingest.ingest_schema SET checksum = 'x'");
+    let latest = world.database.number("SELECT count(*) FROM ingest.ingest_schema");
+    let insert = "INSERT INTO ingest.ingest_schema (version, checksum, program) SELECT max(version) + 1, 'x', 'later' FROM ingest.ingest_schema";
+    world.database.execute(insert);
+    let next = latest + 1;
+    refused(&world, &format!("schema ingest is at version {next}, and this program knows versions up to {latest}"));
+    world.database.execute(&format!("DELETE FROM ingest.ingest_schema WHERE version = {next}"));
+    world.database.execute("UPDATE ingest.ingest_schema SET checksum = 'x' WHERE version = 1");
     refused(&world, "the checksums differ");
 }
 

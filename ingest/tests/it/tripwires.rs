@@ -4,8 +4,9 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
 
-use crate::world::World;
+use crate::world::{MONTHLY, World};
 use geuneul::Outcome;
+use rehearsal::postgres::Cluster;
 use rehearsal::snapshot::generate;
 
 /// A server that reads the startup packet and answers with this error.
@@ -29,6 +30,24 @@ fn refusing(code: &str, message: &str) -> u16 {
         client.write_all(&fields).unwrap();
     });
     port
+}
+
+#[test]
+fn a_hot_standby_is_refused_although_it_would_grant_the_lock() {
+    let primary = Cluster::start().unwrap();
+    let database = primary.database();
+    let standby = primary.standby().unwrap();
+    let mut world = World::new(generate(2, 5));
+    let replica = standby.existing_database(database.name());
+    assert_eq!(replica.number("SELECT CASE WHEN pg_try_advisory_lock(1) THEN 1::int8 END"), 1);
+    for args in [&MONTHLY[..], &["migrate"], &["status"]] {
+        world.set("DATABASE_URL", &replica.url());
+        let finished = world.invoke(args);
+        assert_eq!(finished.code, Some(78), "{finished:?}");
+        assert!(finished.stderr.contains("read replica: locks taken there exclude nobody"), "{finished:?}");
+        assert!(finished.stderr.contains("use the writer's endpoint"), "{finished:?}");
+    }
+    assert!(world.upstream.requests().is_empty());
 }
 
 #[test]

@@ -14,6 +14,9 @@ use rehearsal::upstream::Upstream;
 /// The key of the source's advisory lock, as `--help` prints it.
 pub const LOCK_KEY: i64 = -15_413_951_085_305_899;
 
+/// The key under which migrations are applied.
+pub const MIGRATIONS_KEY: i64 = -2_279_132_941_120_767_131;
+
 /// The monthly command.
 pub const MONTHLY: [&str; 3] =
     ["--ingest.source=library", "--ingest.deactivate-stale=true", "--ingest.exit-after=true"];
@@ -52,6 +55,13 @@ impl World {
         World { upstream, database, environment }
     }
 
+    /// Speaks to PostgreSQL on another port from now on.
+    pub fn through(&mut self, port: u16) {
+        let (direct, other) = (format!(":{}/", self.database.port()), format!(":{port}/"));
+        let url = self.database.url().replace(&direct, &other);
+        self.set("DATABASE_URL", &url);
+    }
+
     /// Sets a variable for every process from now on.
     pub fn set(&mut self, name: &str, value: &str) {
         self.environment.retain(|(known, _)| known != name);
@@ -68,6 +78,13 @@ impl World {
         let base = world.upstream.base_url();
         world.set("DATA_GO_KR_BASE_URL", &base);
         world
+    }
+
+    /// The same database and upstream, for another role.
+    pub fn as_role(&self, role: &str) -> Command {
+        let mut program = self.program();
+        program.env("DATABASE_URL", self.database.url_as(role));
+        program
     }
 
     /// The program with nothing but our own environment.
@@ -155,12 +172,23 @@ impl World {
         }
     }
 
-    /// No session holds the source's lock.
+    /// No session holds the source's lock, or the lock of migrations. Somebody else's lock is nobody's concern.
     pub fn lock_is_free(&self) -> bool {
-        self.database.number(
-            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'
-             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
-        ) == 0
+        self.database.number(&format!(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1
+             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+             AND (classid::int8 << 32 | objid::int8) IN ({LOCK_KEY}, {MIGRATIONS_KEY})"
+        )) == 0
+    }
+}
+
+/// Whatever a test did, no lock is left behind; the server needs a moment to notice a killed client.
+impl Drop for World {
+    fn drop(&mut self) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !std::thread::panicking() && !self.lock_is_free() {
+            assert!(Instant::now() < deadline, "an advisory lock is left");
+        }
     }
 }
 

@@ -23,14 +23,20 @@ pub fn watch() {
                 if INTERRUPTED.swap(true, Ordering::SeqCst) {
                     std::process::exit(130);
                 }
+                eprintln!("rehearsal: ending what was started (once more: at once)");
             }
         });
     });
 }
 
+/// Somebody has interrupted us.
+pub fn happened() -> bool {
+    INTERRUPTED.load(Ordering::SeqCst)
+}
+
 /// An error once somebody has interrupted us; asked between the steps of the story.
 pub fn check() -> Result<()> {
-    ensure!(!INTERRUPTED.load(Ordering::SeqCst), "interrupted");
+    ensure!(!happened(), "interrupted");
     Ok(())
 }
 
@@ -44,7 +50,7 @@ pub fn wait_for_leave() {
             let _ = sender.send(());
         });
     }
-    while check().is_ok() {
+    while !happened() {
         match enter.recv_timeout(Duration::from_millis(200)) {
             Err(RecvTimeoutError::Timeout) => {}
             _ => return,

@@ -1,6 +1,7 @@
 //! The stage of the story: three stand-ins, the world that was there before, and a shell to type in.
 
 use std::fs;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::Command;
 
@@ -183,12 +184,18 @@ from = "env:DATA_GO_KR_SERVICE_KEY"
         let shell =
             self.shell().into_iter().filter(|(name, _)| !["PATH", "TERM", "HOME", "NO_COLOR"].contains(&name.as_str()));
         lines.extend(shell.map(|(name, value)| format!("export {name}='{value}'")));
-        let folder = self.programs.deploy().parent().unwrap_or(Path::new(".")).display();
-        lines.push(format!("export PATH=\"{folder}:$PATH\""));
+        let programs = self.programs.deploy().parent().unwrap_or(Path::new(".")).display();
+        // `psql` stands beside the server that the toolbox found, be it the system's or the bundled one.
+        let psql = toolbox().and_then(|tools| tools.postgres_bin().map(Path::display));
+        let psql = psql.map_or(String::new(), |folder| format!("{folder}:"));
+        lines.push(format!("export PATH=\"{programs}:{psql}$PATH\""));
         lines.push(format!("export DATABASE_URL='{}'", self.database.url()));
-        lines.push("deploy status; psql \"$DATABASE_URL\" -c 'table ingest.ingest_runs'".to_owned());
+        lines.push("deploy status".to_owned());
+        let columns = "started_at, trigger, status, fetched, inserted, updated, deactivated";
+        lines.push(format!("psql \"$DATABASE_URL\" -c 'SELECT {columns} FROM ingest.ingest_runs ORDER BY id'"));
+        let end = if std::io::stdin().is_terminal() { "Enter or Ctrl-C" } else { "SIGINT or SIGTERM" };
         // Printed past the transcript: these lines hold the stand-in's key, which the search must not find in what the programs print.
-        println!("\n# The stage stays up. In another shell:\n{}\n# Enter or Ctrl-C ends it.", lines.join("\n"));
+        println!("\n# The stage stays up. In another shell:\n{}\n# {end} ends it.", lines.join("\n"));
     }
 }
 

@@ -120,6 +120,8 @@ fn every_other_ending_says_what_happened_and_what_to_do() {
         holder_run_id: Some("00000000-1111-4222-8333-944445555666".parse().unwrap()),
         holder_age_s: Some(4),
         holder_heartbeat_age_s: Some(1),
+        consecutive_skips: 1,
+        last_success_age_s: Some(2_592_000),
     };
     let failed = |outcome, error: &str| RunReport {
         outcome,

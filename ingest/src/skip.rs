@@ -1,0 +1,136 @@
+//! A run that does nothing, and the evidence that it leaves: who was in its way, how often in a row, and how old the last success is.
+
+use geuneul::{Interval, Outcome, RunId, Skip, SkipReason, SourceName};
+
+use crate::error::{Doing, Error};
+use crate::ledger::{self, Entry};
+use crate::lock::{Holder, Locked};
+use crate::session::Session;
+
+/// What the ledger remembers of earlier runs of the source.
+pub struct Memory {
+    /// Runs in a row, up to the newest, that found the lock held.
+    pub skips: u64,
+    /// Who held it the last time.
+    previous_holder: Option<RunId>,
+    /// Seconds since a run succeeded.
+    pub last_success_age_s: Option<u64>,
+}
+
+const MEMORY: &str = "SELECT
+    (SELECT count(*) FROM ingest_runs WHERE source = $1 AND skip_reason = 'locked' AND id > coalesce(
+        (SELECT max(id) FROM ingest_runs WHERE source = $1 AND skip_reason IS NULL), 0)),
+    (SELECT holder_run_id::text FROM ingest_runs WHERE source = $1 AND skip_reason = 'locked' ORDER BY id DESC LIMIT 1),
+    (SELECT floor(extract(epoch FROM clock_timestamp() - max(finished_at)))::int8
+        FROM ingest_runs WHERE source = $1 AND status = 'succeeded')";
+
+/// Asks the ledger.
+pub async fn remember(session: &Session, source: SourceName) -> Result<Memory, Error> {
+    let row = session.client().query_one(MEMORY, &[&source.as_str()]).await.doing("looking at earlier runs")?;
+    Ok(Memory {
+        skips: row.get::<_, i64>(0) as u64,
+        previous_holder: row.get::<_, Option<&str>>(1).and_then(|run| run.parse().ok()),
+        last_success_age_s: row.get::<_, Option<i64>>(2).map(|seconds| seconds.max(0) as u64),
+    })
+}
+
+/// The lock is held. Writes the row: `skipped` behind a live run of ours; `busy` behind anything else, and behind a run that was
+/// already in the way of the previous skip.
+pub async fn locked_out(
+    session: &Session,
+    entry: &Entry<'_>,
+    holder: Option<Holder>,
+) -> Result<(Outcome, Skip), Error> {
+    let known = identify(session, entry.source, holder.as_ref()).await?;
+    let memory = remember(session, entry.source).await?;
+    let again = holder.is_some() && known.run.is_some() && known.run == memory.previous_holder;
+    let outcome = if known.live() && !again { Outcome::Skipped } else { Outcome::Busy };
+    let Holder { pid, application, age_s } = holder.unwrap_or_default();
+    let skip = Skip {
+        reason: SkipReason::Locked,
+        holder_pid: pid,
+        holder_application: application,
+        holder_heartbeat_age_s: known.heartbeat_age_s(),
+        holder_run_id: known.run,
+        holder_age_s: age_s,
+        consecutive_skips: memory.skips + 1,
+        last_success_age_s: memory.last_success_age_s,
+    };
+    ledger::skip(session, entry, outcome, &skip).await?;
+    Ok((outcome, skip))
+}
+
+/// Under the lock: when the last success is younger than `interval`, writes the row of a run that has nothing to do.
+pub async fn done_recently(locked: &Locked, entry: &Entry<'_>, interval: Interval) -> Result<Option<Skip>, Error> {
+    let memory = remember(locked.session(), entry.source).await?;
+    if memory.last_success_age_s.is_none_or(|age| age >= interval.seconds()) {
+        return Ok(None);
+    }
+    let skip = Skip {
+        reason: SkipReason::RecentSuccess,
+        holder_pid: None,
+        holder_application: None,
+        holder_run_id: None,
+        holder_age_s: None,
+        holder_heartbeat_age_s: None,
+        consecutive_skips: 0,
+        last_success_age_s: memory.last_success_age_s,
+    };
+    ledger::skip(locked.session(), entry, Outcome::Skipped, &skip).await?;
+    Ok(Some(skip))
+}
+
+/// The run that holds the lock, if it is one of ours.
+pub struct Known {
+    /// Its name.
+    pub run: Option<RunId>,
+    row: Option<Running>,
+}
+
+struct Running {
+    heartbeat_age_s: u64,
+    fresh: bool,
+}
+
+impl Known {
+    /// It is ours and makes progress. A run that is about to write its first row has the name and no row yet.
+    pub fn live(&self) -> bool {
+        self.run.is_some() && self.row.as_ref().is_none_or(|row| row.fresh)
+    }
+
+    /// Seconds since it made progress.
+    pub fn heartbeat_age_s(&self) -> Option<u64> {
+        self.row.as_ref().map(|row| row.heartbeat_age_s)
+    }
+}
+
+/// Which run of ours the holder is.
+pub async fn identify(session: &Session, source: SourceName, holder: Option<&Holder>) -> Result<Known, Error> {
+    let run = match holder {
+        Some(holder) => holder.run(source),
+        // The lock was given back between the attempt and the look: by a run of ours if one ended just now.
+        None => just_ended(session, source).await?,
+    };
+    let row = match &run {
+        Some(run) => running(session, run).await?,
+        None => None,
+    };
+    Ok(Known { run, row })
+}
+
+/// How long ago the run made progress. The server ends a session after one lease without any, so two are beyond doubt.
+async fn running(session: &Session, run: &RunId) -> Result<Option<Running>, Error> {
+    let sql = "SELECT floor(extract(epoch FROM clock_timestamp() - heartbeat_at))::int8 FROM ingest_runs WHERE run_id = $1::text::uuid";
+    let row = session.client().query_opt(sql, &[&run.as_str()]).await.doing("looking at the holder's run")?;
+    Ok(row.map(|row| {
+        let heartbeat_age_s = row.get::<_, i64>(0).max(0) as u64;
+        Running { heartbeat_age_s, fresh: heartbeat_age_s < 2 * session.lease.seconds() }
+    }))
+}
+
+async fn just_ended(session: &Session, source: SourceName) -> Result<Option<RunId>, Error> {
+    let sql = "SELECT run_id::text FROM ingest_runs JOIN ingest_sources ON fence = id AND ingest_sources.source = ingest_runs.source
+        WHERE ingest_runs.source = $1 AND finished_at > clock_timestamp() - interval '1 minute'";
+    let row = session.client().query_opt(sql, &[&source.as_str()]).await.doing("looking for a run that just ended")?;
+    Ok(row.and_then(|row| row.get::<_, &str>(0).parse().ok()))
+}
