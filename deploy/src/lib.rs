@@ -24,6 +24,7 @@ pub mod explain;
 pub mod fingerprint;
 pub mod fire_times;
 pub mod gate;
+pub mod import;
 pub mod model;
 pub mod normalise;
 pub mod observe;
@@ -35,6 +36,7 @@ pub mod render;
 pub mod run;
 pub mod secret;
 pub mod templates;
+pub mod terraform;
 pub mod verify;
 
 pub use cli::main;

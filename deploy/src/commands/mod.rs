@@ -1,10 +1,13 @@
 //! The verbs, one file each. A verb is a story of a few lines: observe, plan, guard, apply, report.
 
 pub mod apply;
+pub mod completions;
 pub mod destroy;
 pub mod disable;
 pub mod enable;
+pub mod export;
 pub mod iam;
+pub mod init;
 pub mod look;
 pub mod plan;
 pub mod status;
