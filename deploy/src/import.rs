@@ -99,13 +99,18 @@ impl Found {
         self.container = text(container, "name").map(str::to_owned);
         self.command = texts(member(container, "command")).collect();
         for variable in member(container, "environment").as_array().into_iter().flatten() {
-            let (name, value) = (text(variable, "name").unwrap_or_default(), text(variable, "value").unwrap_or_default());
+            let (name, value) =
+                (text(variable, "name").unwrap_or_default(), text(variable, "value").unwrap_or_default());
             if name == TRIGGER_VARIABLE || name == OCCURRENCE_VARIABLE {
                 continue;
             } else if value.contains("<aws.scheduler.") {
-                self.notes.push(format!("variable {name} was left out: Scheduler fills it in, and a proven run could not have it"));
+                self.notes.push(format!(
+                    "variable {name} was left out: Scheduler fills it in, and a proven run could not have it"
+                ));
             } else if looks_secret(name) {
-                self.notes.push(format!("variable {name} was left out: it looks like a secret, and its value is readable by many"));
+                self.notes.push(format!(
+                    "variable {name} was left out: it looks like a secret, and its value is readable by many"
+                ));
             } else {
                 self.environment.insert(name.to_owned(), value.to_owned());
             }
@@ -145,13 +150,15 @@ impl Found {
         if self.container.is_none() {
             self.container = names.first().map(|name| (*name).to_owned());
             if names.len() > 1 {
-                self.notes.push(format!("the family has several containers; the first was chosen of {}", names.join(", ")));
+                self.notes
+                    .push(format!("the family has several containers; the first was chosen of {}", names.join(", ")));
             }
         }
         let container = self.container.as_ref().and_then(|name| definition.container(name));
         let secrets = container.and_then(|container| container.get("secrets")).and_then(Value::as_array);
         for secret in secrets.into_iter().flatten() {
-            let (name, from) = (text(secret, "name").unwrap_or_default(), text(secret, "valueFrom").unwrap_or_default());
+            let (name, from) =
+                (text(secret, "name").unwrap_or_default(), text(secret, "valueFrom").unwrap_or_default());
             let parameter = match from.split_once(":parameter/") {
                 Some((_, name)) => format!("/{name}"),
                 None if from.starts_with('/') => from.to_owned(),
@@ -179,9 +186,16 @@ impl Found {
         writeln!(out, "[job.{job}]")?;
         writeln!(out, "cluster = {}", quoted(&self.cluster))?;
         writeln!(out, "family = {}", quoted(&self.family))?;
-        writeln!(out, "container = {}  # the one that does the work; the run is judged by its exit code", quoted(self.container.as_deref().unwrap_or("")))?;
+        writeln!(
+            out,
+            "container = {}  # the one that does the work; the run is judged by its exit code",
+            quoted(self.container.as_deref().unwrap_or(""))
+        )?;
         match self.command.as_slice() {
-            [] => writeln!(out, "command = []  # what the image does by itself; or [\"--an\", \"argument\"], or ingest = {{ source = \"library\" }} in place of it")?,
+            [] => writeln!(
+                out,
+                "command = []  # what the image does by itself; or [\"--an\", \"argument\"], or ingest = {{ source = \"library\" }} in place of it"
+            )?,
             words => writeln!(out, "command = {}", list(words.iter()))?,
         }
         match &self.network {
@@ -193,7 +207,8 @@ impl Found {
             None => writeln!(out, "subnets = []  # to be filled in: no service of the cluster runs this family")?,
         }
         if !self.environment.is_empty() {
-            let pairs: Vec<_> = self.environment.iter().map(|(k, v)| format!("{} = {}", quoted(k), quoted(v))).collect();
+            let pairs: Vec<_> =
+                self.environment.iter().map(|(k, v)| format!("{} = {}", quoted(k), quoted(v))).collect();
             writeln!(out, "environment = {{ {} }}", pairs.join(", "))?;
         }
         writeln!(out, "\n[job.{job}.schedule]")?;
@@ -217,7 +232,10 @@ impl Found {
             writeln!(out, "dead_letter_queue = {}", quoted(queue))?;
         }
         if !self.secrets.is_empty() {
-            writeln!(out, "\n# The container has these secrets already, and they stay. Uncomment one for `deploy` to keep it; --adopt takes it over.")?;
+            writeln!(
+                out,
+                "\n# The container has these secrets already, and they stay. Uncomment one for `deploy` to keep it; --adopt takes it over."
+            )?;
         }
         for (env, parameter) in &self.secrets {
             writeln!(out, "# [[job.{job}.secret]]\n# env = {}\n# parameter = {}", quoted(env), quoted(parameter))?;
@@ -227,7 +245,9 @@ impl Found {
         writeln!(out, "\n[job.{job}.gate]")?;
         match reports {
             true => writeln!(out, "proof = \"run-report\"  # exit code 0 and a report that says so"),
-            false => writeln!(out, "proof = \"exit-code\"  # \"run-report\" for a job that prints one, as `ingest` does"),
+            false => {
+                writeln!(out, "proof = \"exit-code\"  # \"run-report\" for a job that prints one, as `ingest` does")
+            }
         }
     }
 }

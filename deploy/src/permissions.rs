@@ -206,8 +206,7 @@ impl Draft<'_> {
                 ["iam:ListRolePolicies", "iam:ListAttachedRolePolicies", "iam:DeleteRolePolicy", "iam:DeleteRole"];
             self.allow(&actions, role);
         }
-        let actions =
-            ["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource", "scheduler:DeleteScheduleGroup"];
+        let actions = ["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource", "scheduler:DeleteScheduleGroup"];
         self.allow(&actions, vec![self.desired.group_arn()]);
         self.allow(&["scheduler:ListSchedules"], everything());
         self.allow(&["scheduler:GetSchedule", "scheduler:DeleteSchedule"], vec![self.schedule()]);

@@ -252,7 +252,9 @@ impl Removals {
                     desired.parameters.iter().any(|parameter| parameter.arn == from)
                 });
                 let why = match names_one {
-                    true => "a service may run it; it names a parameter of ours, without which no new task of it starts",
+                    true => {
+                        "a service may run it; it names a parameter of ours, without which no new task of it starts"
+                    }
                     false => "not ours to delete, and it needs nothing of ours",
                 };
                 self.leave(format!("task definition {newest}"), why);

@@ -55,7 +55,11 @@ pub fn export(desired: &Desired, live: &Live) -> Export {
         out.resource("aws_scheduler_schedule", &name, &id, &schedule_body(schedule));
     }
     for parameter in &desired.parameters {
-        let _ = writeln!(out.hcl, "{}", PARAMETER.replace("${LABEL}", &label(&parameter.env)).replace("${NAME}", &quoted(&parameter.name)));
+        let _ = writeln!(
+            out.hcl,
+            "{}",
+            PARAMETER.replace("${LABEL}", &label(&parameter.env)).replace("${NAME}", &quoted(&parameter.name))
+        );
     }
     Export { hcl: out.hcl, missing: out.missing }
 }
@@ -91,7 +95,10 @@ impl Writer {
 
     fn resource(&mut self, kind: &str, label: &str, id: &str, body: &str) {
         let id = quoted(id);
-        let _ = write!(self.hcl, "\nimport {{\n  to = {kind}.{label}\n  id = {id}\n}}\n\nresource \"{kind}\" \"{label}\" {{\n{body}}}\n");
+        let _ = write!(
+            self.hcl,
+            "\nimport {{\n  to = {kind}.{label}\n  id = {id}\n}}\n\nresource \"{kind}\" \"{label}\" {{\n{body}}}\n"
+        );
     }
 
     fn role_policy(&mut self, label: &str, role: &str, name: &str, document: &PolicyDocument) {
@@ -132,8 +139,12 @@ fn schedule_body(schedule: &Schedule) -> String {
         body += &format!("\n    dead_letter_config {{\n      arn = {}\n    }}\n", quoted(queue));
     }
     let retry = &target["RetryPolicy"];
-    if let (Some(age), Some(tries)) = (retry["MaximumEventAgeInSeconds"].as_u64(), retry["MaximumRetryAttempts"].as_u64()) {
-        body += &format!("\n    retry_policy {{\n      maximum_event_age_in_seconds = {age}\n      maximum_retry_attempts       = {tries}\n    }}\n");
+    if let (Some(age), Some(tries)) =
+        (retry["MaximumEventAgeInSeconds"].as_u64(), retry["MaximumRetryAttempts"].as_u64())
+    {
+        body += &format!(
+            "\n    retry_policy {{\n      maximum_event_age_in_seconds = {age}\n      maximum_retry_attempts       = {tries}\n    }}\n"
+        );
     }
     body + "  }\n"
 }
@@ -164,7 +175,8 @@ fn quoted(text: &str) -> String {
 
 /// A name that Terraform takes for a resource.
 fn label(name: &str) -> String {
-    let label: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
+    let label: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
     if label.starts_with(|c: char| c.is_ascii_digit()) { format!("_{label}") } else { label }
 }
 

@@ -33,7 +33,9 @@ async fn task_roles(context: &Context, desired: &Desired) -> TaskRoles {
             Ok(found) => found.members,
             Err(error) => {
                 err!("note: the policy names every role of the account: {error}");
-                err!("hint: run it again where ecs:DescribeTaskDefinition is allowed, and it names the family's own roles");
+                err!(
+                    "hint: run it again where ecs:DescribeTaskDefinition is allowed, and it names the family's own roles"
+                );
                 return TaskRoles::default();
             }
         },

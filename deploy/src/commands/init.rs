@@ -63,7 +63,10 @@ async fn look(aws: &Aws, region: String, job: Option<&str>, args: InitArgs) -> a
         let (group, schedule) = full_name.split_once('/').unwrap_or(("default", full_name));
         let live = aws.schedule(group, schedule).await?;
         found.add_schedule(&live).map_err(|why| {
-            Stop::refused(format!("schedule {full_name} cannot be taken over: {why}"), "start from cluster and family: deploy init --cluster NAME --family NAME")
+            Stop::refused(
+                format!("schedule {full_name} cannot be taken over: {why}"),
+                "start from cluster and family: deploy init --cluster NAME --family NAME",
+            )
         })?;
         name = schedule.to_owned();
     } else {

@@ -131,7 +131,12 @@ fn questions(look: &Look, used: Option<&TaskDefinition>, role: &str) -> Vec<Ques
     };
     if let Some(reference) = used.and_then(TaskDefinition::reference) {
         let when = Some(("ecs:cluster", desired.cluster_arn()));
-        ask(format!("may run {} there", reference.family_and_revision()), "ecs:RunTask", reference.arn().to_owned(), when);
+        ask(
+            format!("may run {} there", reference.family_and_revision()),
+            "ecs:RunTask",
+            reference.arn().to_owned(),
+            when,
+        );
     }
     for member in ["executionRoleArn", "taskRoleArn"] {
         if let Some(passed) = role_of(look, used, member) {

@@ -193,7 +193,12 @@ impl Tree {
             });
         }
         if facts.may_read.is_empty() {
-            self.say("the execution role may read them", Verdict::Skip, How::NotChecked, "there is no role to ask about");
+            self.say(
+                "the execution role may read them",
+                Verdict::Skip,
+                How::NotChecked,
+                "there is no role to ask about",
+            );
         }
         for (name, seen) in &facts.may_read {
             self.allowed(&format!("the execution role may read {name}"), seen);
@@ -244,16 +249,26 @@ impl Tree {
             self.look("retention against the schedule's interval", How::Proven, retention, |kept| match kept {
                 None => Ok("kept for ever".to_owned()),
                 Some(kept) if u64::from(*kept) > days => Ok(format!("kept {kept} days, at most {days} between runs")),
-                Some(kept) => Err(format!("kept {kept} days, up to {days} between runs: the last run's log is gone before the next")),
+                Some(kept) => Err(format!(
+                    "kept {kept} days, up to {days} between runs: the last run's log is gone before the next"
+                )),
             });
         }
         let options = definition.and_then(|found| found.container(&desired.job.container));
-        let mode = options.and_then(|container| container.get("logConfiguration")?.get("options")?.get("mode")?.as_str());
-        self.judge("mode", How::Proven, match mode {
-            Some("blocking") => Ok("blocking: no line is lost".to_owned()),
-            Some(other) => Err(format!("{other}: lines can be lost, and the last one is the proof")),
-            None => Err("not set, and AWS's default has been non-blocking since June 2025: lines can be lost".to_owned()),
-        });
+        let mode =
+            options.and_then(|container| container.get("logConfiguration")?.get("options")?.get("mode")?.as_str());
+        self.judge(
+            "mode",
+            How::Proven,
+            match mode {
+                Some("blocking") => Ok("blocking: no line is lost".to_owned()),
+                Some(other) => Err(format!("{other}: lines can be lost, and the last one is the proof")),
+                None => {
+                    Err("not set, and AWS's default has been non-blocking since June 2025: lines can be lost"
+                        .to_owned())
+                }
+            },
+        );
     }
 
     fn schedule(&mut self, desired: &Desired, live: &Live, plan: &Plan) {
@@ -274,20 +289,32 @@ impl Tree {
         self.look(&name, How::Proven, &live.schedule, |schedule| Ok(schedule.state().to_string()));
         let Some(schedule) = live.schedule.present() else { return };
         let target = schedule.target_text("Arn").unwrap_or_default();
-        self.judge("target", How::Proven, match target == desired.target_arn() {
-            true => Ok(target.to_owned()),
-            false => Err(format!("{target:?} is not {}", desired.target_arn())),
-        });
+        self.judge(
+            "target",
+            How::Proven,
+            match target == desired.target_arn() {
+                true => Ok(target.to_owned()),
+                false => Err(format!("{target:?} is not {}", desired.target_arn())),
+            },
+        );
         let parsed = crate::model::RunTask::from_scheduler_input(schedule.input().unwrap_or_default());
-        self.judge("Input", How::Proven, match &parsed {
-            Ok(_) => Ok("every key is one that RunTask knows, in PascalCase".to_owned()),
-            Err(error) => Err(error.to_string()),
-        });
+        self.judge(
+            "Input",
+            How::Proven,
+            match &parsed {
+                Ok(_) => Ok("every key is one that RunTask knows, in PascalCase".to_owned()),
+                Err(error) => Err(error.to_string()),
+            },
+        );
         for item in plan.items.iter().filter(|item| item.thing == Thing::Schedule) {
-            self.judge("against deploy.toml", How::Proven, match item.sign {
-                Sign::Same => Ok("as wanted".to_owned()),
-                _ => Err(item.why.clone()),
-            });
+            self.judge(
+                "against deploy.toml",
+                How::Proven,
+                match item.sign {
+                    Sign::Same => Ok("as wanted".to_owned()),
+                    _ => Err(item.why.clone()),
+                },
+            );
         }
     }
 }

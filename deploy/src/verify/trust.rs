@@ -98,7 +98,8 @@ mod tests {
         let source = |arn: &str| json!({ "ArnLike": { "aws:SourceArn": arn } });
         assert!(scheduler(service(), source(GROUP)).is_ok());
         assert!(scheduler(service(), source("arn:aws:scheduler:*:*:schedule-group/*")).is_ok());
-        let refused = scheduler(service(), source("arn:aws:scheduler:ap-northeast-2:123456789012:schedule/library-sync/*"));
+        let refused =
+            scheduler(service(), source("arn:aws:scheduler:ap-northeast-2:123456789012:schedule/library-sync/*"));
         assert!(refused.unwrap_err().contains("schedule-group/library-sync"));
         let account = json!({ "StringEquals": { "aws:SourceAccount": "999999999999" } });
         assert!(scheduler(service(), account).is_err());

@@ -54,9 +54,13 @@ fn what_is_not_ours_stays_and_is_named() {
         let mut other = cloud.schedule(JOB, JOB).await.unwrap().0;
         other.insert("Name".into(), json!("somebody-elses"));
         cloud.create_schedule(&Schedule(other)).await.unwrap();
-        scene.call("ssm", "RemoveTagsFromResource", &json!({
-            "ResourceType": "Parameter", "ResourceId": "/geuneul/api_key", "TagKeys": ["managed-by"]
-        }));
+        scene.call(
+            "ssm",
+            "RemoveTagsFromResource",
+            &json!({
+                "ResourceType": "Parameter", "ResourceId": "/geuneul/api_key", "TagKeys": ["managed-by"]
+            }),
+        );
     });
     snapshot!(scene, ["destroy", "--yes"]);
     inside::run(async {

@@ -68,7 +68,8 @@ impl Story<'_> {
             (true, all)
         };
         let (succeeds, said) = tell(&policy);
-        let misses = |said: &str| ["denied", "not authorized", "could not be seen"].iter().any(|words| said.contains(words));
+        let misses =
+            |said: &str| ["denied", "not authorized", "could not be seen"].iter().any(|words| said.contains(words));
         assert!(succeeds && !misses(&said), "{} with all of {policy:#}:\n{said}", self.whom);
         let all = without_one(&policy);
         let needless = all.iter().filter(|(action, less)| {

@@ -46,6 +46,10 @@ fn what_decides_has_no_io_no_async_and_no_clock() {
         "fingerprint.rs",
         "fire_times.rs",
         "gate.rs",
+        "import.rs",
+        "permissions.rs",
+        "removal.rs",
+        "terraform.rs",
         "receipt.rs",
         "run/judge.rs",
         "run/ending.rs",
@@ -55,6 +59,7 @@ fn what_decides_has_no_io_no_async_and_no_clock() {
     .into();
     sources(&src.join("plan"), &mut files);
     sources(&src.join("model"), &mut files);
+    sources(&src.join("verify"), &mut files);
     assert!(files.len() > 10);
     let forbidden = [
         "async ",

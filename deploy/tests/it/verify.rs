@@ -16,7 +16,10 @@ fn checks(scene: &Scene, code: i32) -> Vec<Value> {
 
 fn wrong(scene: &Scene) -> Vec<String> {
     let all = checks(scene, 5);
-    all.iter().filter(|check| check["verdict"] == "ng").map(|check| check["name"].as_str().unwrap().to_owned()).collect()
+    all.iter()
+        .filter(|check| check["verdict"] == "ng")
+        .map(|check| check["name"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[test]

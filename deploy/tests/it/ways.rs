@@ -34,8 +34,12 @@ fn a_cluster_and_a_family_become_a_file_that_plan_takes() {
     let scene = Scene::set();
     let subnets: Vec<_> = scene.world.subnets.clone();
     let vpc = json!({ "subnets": subnets, "securityGroups": scene.world.security_groups, "assignPublicIp": "ENABLED" });
-    scene.call("ecs", "CreateService", &json!({ "cluster": "geuneul", "serviceName": "web", "taskDefinition": "geuneul",
-        "desiredCount": 0, "launchType": "FARGATE", "networkConfiguration": { "awsvpcConfiguration": vpc } }));
+    scene.call(
+        "ecs",
+        "CreateService",
+        &json!({ "cluster": "geuneul", "serviceName": "web", "taskDefinition": "geuneul",
+        "desiredCount": 0, "launchType": "FARGATE", "networkConfiguration": { "awsvpcConfiguration": vpc } }),
+    );
     snapshot!(scene, ["init", "--config=new.toml", "--job=library-sync", "--cluster=geuneul", "--family=geuneul"]);
     insta::with_settings!({ filters => Scene::filters(), omit_expression => true }, {
         insta::assert_snapshot!("the_file_of_init", written(&scene, "new.toml"));
