@@ -65,7 +65,7 @@ fn what_decides_has_no_io_no_async_and_no_clock() {
         "async ",
         ".await",
         "tokio",
-        "aws_",
+        "aws_sdk_",
         "SystemTime",
         "Instant::now",
         "Timestamp::now",
