@@ -68,7 +68,7 @@ pub async fn apply(locked: &mut Locked, job: Job<'_>, plan: &Plan, counts: &mut 
     }
 }
 
-const STAGING: &str = "CREATE TEMP TABLE incoming (
+const STAGING: &str = "CREATE TEMP TABLE pg_temp.incoming (
     place_id bigint, was_deleted boolean NOT NULL, key text NOT NULL, name text NOT NULL, category text, address text, province text,
     district text, latitude double precision, longitude double precision, attributes text NOT NULL, digest bytea NOT NULL
 ) ON COMMIT DROP";
@@ -92,7 +92,7 @@ const STAGING_TYPES: [Type; 12] = [
 async fn copy(transaction: &Transaction<'_>, writes: &[Write]) -> Result<(), Error> {
     let doing = "copying the changed rows";
     transaction.batch_execute(STAGING).await.doing("creating the staging table")?;
-    let sink = transaction.copy_in("COPY incoming FROM STDIN BINARY").await.doing(doing)?;
+    let sink = transaction.copy_in("COPY pg_temp.incoming FROM STDIN BINARY").await.doing(doing)?;
     let mut writer = pin!(BinaryCopyInWriter::new(sink, &STAGING_TYPES));
     for Write { key, record, change } in writes {
         let (place_id, was_deleted) = match change {
@@ -127,21 +127,21 @@ async fn copy(transaction: &Transaction<'_>, writes: &[Write]) -> Result<(), Err
 async fn write(transaction: &Transaction<'_>, job: &Job<'_>, plan: &Plan) -> Result<(), Error> {
     let insert = "INSERT INTO places (source, key, name, category, address, province, district, latitude, longitude, attributes, digest)
         SELECT $1, key, name, category, address, province, district, latitude, longitude, attributes::jsonb, digest
-        FROM incoming WHERE place_id IS NULL ORDER BY key";
+        FROM pg_temp.incoming WHERE place_id IS NULL ORDER BY key";
     let inserted = transaction.execute(insert, &[&job.source.as_str()]).await.doing("inserting places")?;
     expect("places inserted", plan.inserts(), inserted)?;
 
     let update = "UPDATE places SET name = i.name, category = i.category, address = i.address, province = i.province,
             district = i.district, latitude = i.latitude, longitude = i.longitude, attributes = i.attributes::jsonb,
             digest = i.digest, changed_at = now(), deleted_at = NULL
-        FROM incoming i
+        FROM pg_temp.incoming i
         WHERE places.id = i.place_id AND places.source = $1 AND places.key = i.key AND (places.deleted_at IS NOT NULL) = i.was_deleted";
     let updated = transaction.execute(update, &[&job.source.as_str()]).await.doing("updating places")?;
     expect("places updated or reactivated", plan.updates() + plan.reactivations(), updated)?;
 
     let record = "INSERT INTO ingest_changes (run, place, change)
         SELECT $1, place_id, CASE WHEN was_deleted THEN 'reactivated' ELSE 'updated' END
-        FROM incoming WHERE place_id IS NOT NULL ORDER BY place_id";
+        FROM pg_temp.incoming WHERE place_id IS NOT NULL ORDER BY place_id";
     transaction.execute(record, &[&job.fence.run()]).await.doing("recording the changes")?;
     Ok(())
 }

@@ -20,11 +20,17 @@ pub struct ConfigError {
     variable: &'static str,
     problem: String,
     hint: String,
+    trigger: Option<Trigger>,
 }
 
 impl ConfigError {
     fn new(variable: &'static str, problem: impl Into<String>, hint: impl Into<String>) -> Self {
-        ConfigError { variable, problem: problem.into(), hint: hint.into() }
+        ConfigError { variable, problem: problem.into(), hint: hint.into(), trigger: None }
+    }
+
+    /// What `INGEST_TRIGGER` says, if at least that can be read: the report names who started the run.
+    pub fn trigger(&self) -> Option<Trigger> {
+        self.trigger
     }
 
     /// A stable word.
@@ -38,7 +44,7 @@ impl ConfigError {
     }
 }
 
-/// The schema that holds our tables: a plain lower-case identifier, so that it needs no quoting anywhere.
+/// The schema that holds our tables: a plain lower-case identifier. It may still be a word of SQL's own, such as `order`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schema(String);
 
@@ -46,6 +52,22 @@ impl Schema {
     /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Nobody chose another one.
+    pub fn is_default(&self) -> bool {
+        self.0 == DEFAULT_SCHEMA
+    }
+
+    /// The name, as SQL takes it.
+    pub fn quoted(&self) -> String {
+        format!("\"{}\"", self.0)
+    }
+
+    /// A schema of this name, for tests.
+    #[cfg(test)]
+    pub(crate) fn named(name: &str) -> Self {
+        Schema::parse(name).expect("a plain identifier")
     }
 
     fn parse(name: &str) -> Result<Self, &'static str> {
@@ -90,18 +112,22 @@ pub struct Settings {
     pub ping: Option<PingUrl>,
 }
 
+const DEFAULT_SCHEMA: &str = "ingest";
 const DEFAULT_BASE_URL: &str = "https://api.data.go.kr";
 
 impl Settings {
     /// Reads everything that a run needs.
     pub fn read(env: Lookup<'_>) -> Result<Self, ConfigError> {
-        Ok(Settings {
-            database: Database::read(env)?,
-            endpoint: endpoint(env)?,
-            trigger: trigger(env)?,
-            occurrence: occurrence(env)?,
-            ping: ping(env)?,
-        })
+        let read = || {
+            Ok(Settings {
+                database: Database::read(env)?,
+                endpoint: endpoint(env)?,
+                trigger: trigger(env)?,
+                occurrence: occurrence(env)?,
+                ping: ping(env)?,
+            })
+        };
+        read().map_err(|error| ConfigError { trigger: trigger(env).ok().flatten(), ..error })
     }
 }
 
@@ -236,7 +262,7 @@ fn ping(env: Lookup<'_>) -> Result<Option<PingUrl>, ConfigError> {
 }
 
 fn schema(env: Lookup<'_>) -> Result<Schema, ConfigError> {
-    let name = get(env, "INGEST_DB_SCHEMA").unwrap_or_else(|| "ingest".to_owned());
+    let name = get(env, "INGEST_DB_SCHEMA").unwrap_or_else(|| DEFAULT_SCHEMA.to_owned());
     let hint = "use lower-case letters, digits and _, such as ingest; never public";
     Schema::parse(name.trim()).map_err(|problem| ConfigError::new("INGEST_DB_SCHEMA", problem, hint))
 }

@@ -1,9 +1,10 @@
 //! Everything that can end a run early: one kind a cause, each with its outcome, a stable code, and the way out.
 
 use std::fmt;
+use std::time::Duration;
 
 use geuneul::Outcome;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::types::{WasNull, WrongType};
 
 use crate::config::ConfigError;
 use crate::migrate::SchemaError;
@@ -73,12 +74,21 @@ pub enum Error {
     /// The reply to COMMIT was lost, and nobody could be asked.
     #[error("the connection broke during COMMIT, and whether it happened could not be found out: {0}")]
     CommitUnknown(String),
+    /// The budget is spent, and everything but the database has a shorter limit of its own.
+    #[error("the run is not over after {} s: the database does not answer; given up", .0.as_secs())]
+    Deadline(Duration),
+    /// The process cannot even begin.
+    #[error("the program cannot start: {0}")]
+    Start(std::io::Error),
     /// A panic.
     #[error("a fault of this program: {0}")]
     Panic(String),
     /// SIGTERM or SIGINT.
     #[error("interrupted by a signal")]
     Interrupted,
+    /// SIGTERM or SIGINT, and no reply to COMMIT.
+    #[error("interrupted by a signal while COMMIT had no answer; the ledger will show whether it happened")]
+    InterruptedCommit,
 }
 
 impl Error {
@@ -87,13 +97,15 @@ impl Error {
         match self {
             Error::Config(_) | Error::Schema(SchemaError::Refused(_)) => Outcome::Misconfigured,
             Error::Session(error) => error.outcome(),
-            Error::Database { source, .. } | Error::Schema(SchemaError::Database { source, .. }) => outcome_of(source),
+            Error::Database { source, .. } | Error::Schema(SchemaError::Database { source, .. }) => {
+                Trouble::of(source).outcome()
+            }
             Error::Upstream(UpstreamError::Key { .. }) => Outcome::Misconfigured,
             Error::Upstream(_) => Outcome::UpstreamFailed,
             Error::EmptySnapshot { .. } | Error::TooManyRejects { .. } => Outcome::SnapshotRefused,
-            Error::Http(_) | Error::Mismatch { .. } | Error::Panic(_) => Outcome::Internal,
-            Error::Fenced | Error::NotCommitted | Error::CommitUnknown(_) => Outcome::DatabaseLost,
-            Error::Interrupted => Outcome::Interrupted,
+            Error::Http(_) | Error::Mismatch { .. } | Error::Start(_) | Error::Panic(_) => Outcome::Internal,
+            Error::Fenced | Error::NotCommitted | Error::CommitUnknown(_) | Error::Deadline(_) => Outcome::DatabaseLost,
+            Error::Interrupted | Error::InterruptedCommit => Outcome::Interrupted,
         }
     }
 
@@ -104,11 +116,7 @@ impl Error {
             Error::Session(error) => error.code(),
             Error::Schema(SchemaError::Refused(_)) => "schema_refused",
             Error::Schema(SchemaError::Database { source, .. }) | Error::Database { source, .. } => {
-                match outcome_of(source) {
-                    Outcome::DatabaseLost => "database_lost",
-                    Outcome::Misconfigured => "database_denied",
-                    _ => "database_error",
-                }
+                Trouble::of(source).code()
             }
             Error::Upstream(UpstreamError::Key { .. }) => "service_key_refused",
             Error::Upstream(UpstreamError::Quota { .. }) => "upstream_quota",
@@ -123,8 +131,11 @@ impl Error {
             Error::Fenced => "fenced",
             Error::NotCommitted => "not_committed",
             Error::CommitUnknown(_) => "commit_unknown",
+            Error::Deadline(_) => "run_deadline",
+            Error::Start(_) => "cannot_start",
             Error::Panic(_) => "panic",
             Error::Interrupted => "interrupted",
+            Error::InterruptedCommit => "interrupted_commit",
         }
     }
 
@@ -135,15 +146,7 @@ impl Error {
             Error::Session(error) => return error.hint(),
             Error::Schema(SchemaError::Refused(refusal)) => return Some(refusal.hint()),
             Error::Database { source, .. } | Error::Schema(SchemaError::Database { source, .. }) => {
-                match outcome_of(source) {
-                    Outcome::Misconfigured => {
-                        "grant the run's role what it lacks (USAGE on the schema; SELECT, INSERT, UPDATE on its tables; TEMPORARY on the database)"
-                    }
-                    Outcome::DatabaseLost => {
-                        "run again: the lock and the transaction ended with the session, and nothing is half done"
-                    }
-                    _ => return None,
-                }
+                return Trouble::of(source).hint();
             }
             Error::Upstream(UpstreamError::Key { .. }) => {
                 "check on data.go.kr that the key is in force and approved for data set 15013109 (a new key works after up to a day), then store it again in DATA_GO_KR_SERVICE_KEY"
@@ -160,7 +163,11 @@ impl Error {
                 "the upstream has probably changed a format; the rules are in source/library.rs"
             }
             Error::Fenced | Error::NotCommitted => "run again; nothing is half done",
-            Error::CommitUnknown(_) => "run again: a run finds out by itself what is already there",
+            Error::CommitUnknown(_) | Error::InterruptedCommit => {
+                "run again: a run finds out by itself what is already there"
+            }
+            Error::Deadline(_) => "look at the database (pg_stat_activity, pg_locks) and the way to it; then run again",
+            Error::Start(_) => "look at the limits of the process (open files, threads, memory)",
             Error::Http(_) | Error::Mismatch { .. } | Error::Panic(_) | Error::Interrupted => return None,
         })
     }
@@ -178,19 +185,85 @@ impl<T> Doing<T> for Result<T, tokio_postgres::Error> {
     }
 }
 
-/// What a failed statement means for the run.
-pub fn outcome_of(error: &tokio_postgres::Error) -> Outcome {
-    let Some(state) = error.code() else {
-        let gone = error.is_closed() || has_cause::<std::io::Error>(error);
-        return if gone { Outcome::DatabaseLost } else { Outcome::Internal };
-    };
-    if [SqlState::INSUFFICIENT_PRIVILEGE, SqlState::READ_ONLY_SQL_TRANSACTION].contains(state) {
-        return Outcome::Misconfigured;
+/// What a failed statement says about the database.
+enum Trouble {
+    /// The connection, a resource, an operator: nothing that this program did wrong.
+    Lost,
+    /// Somebody, or a timeout, cancelled the statement.
+    Cancelled,
+    /// Somebody else holds a lock on our tables.
+    Locked,
+    /// The role lacks a right.
+    Denied,
+    /// The session may only read.
+    ReadOnly,
+    /// The tables are not as we made them.
+    Altered,
+    /// A fault of this program.
+    Fault,
+}
+
+impl Trouble {
+    fn of(error: &tokio_postgres::Error) -> Trouble {
+        let Some(state) = error.code() else {
+            return match () {
+                () if has_cause::<WasNull>(error) || has_cause::<WrongType>(error) => Trouble::Altered,
+                () if error.is_closed() || has_cause::<std::io::Error>(error) => Trouble::Lost,
+                () => Trouble::Fault,
+            };
+        };
+        match state.code() {
+            "42501" => Trouble::Denied,
+            "25006" => Trouble::ReadOnly,
+            "55P03" => Trouble::Locked,
+            "57014" => Trouble::Cancelled,
+            // An undefined table, column, function or schema; another type.
+            "42P01" | "42703" | "42883" | "3F000" | "42804" => Trouble::Altered,
+            code => match &code[..2] {
+                "08" | "53" | "57" | "58" | "40" | "25" | "55" => Trouble::Lost,
+                _ => Trouble::Fault,
+            },
+        }
     }
-    // Connections, resources, an operator's or a timeout's intervention, lost serialisation: nothing that this program did wrong.
-    match &state.code()[..2] {
-        "08" | "53" | "57" | "58" | "40" | "25" | "55" => Outcome::DatabaseLost,
-        _ => Outcome::Internal,
+
+    fn outcome(&self) -> Outcome {
+        match self {
+            Trouble::Lost | Trouble::Cancelled | Trouble::Locked => Outcome::DatabaseLost,
+            Trouble::Denied | Trouble::ReadOnly | Trouble::Altered => Outcome::Misconfigured,
+            Trouble::Fault => Outcome::Internal,
+        }
+    }
+
+    fn code(&self) -> &'static str {
+        match self {
+            Trouble::Lost => "database_lost",
+            Trouble::Cancelled => "database_cancelled",
+            Trouble::Locked => "database_locked",
+            Trouble::Denied => "database_denied",
+            Trouble::ReadOnly => "database_read_only",
+            Trouble::Altered => "schema_altered",
+            Trouble::Fault => "database_error",
+        }
+    }
+
+    fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Trouble::Lost => "run again: the lock and the transaction ended with the session, and nothing is half done",
+            Trouble::Cancelled => "somebody, or a timeout, cancelled the statement; run again, nothing is half done",
+            Trouble::Locked => {
+                "another session locks our tables for longer than a run waits: find it in pg_locks and pg_stat_activity, then run again"
+            }
+            Trouble::Denied => {
+                "grant the run's role what it lacks (USAGE on the schema; SELECT, INSERT, UPDATE on its tables; TEMPORARY on the database)"
+            }
+            Trouble::ReadOnly => {
+                "default_transaction_read_only is on for this role, this database or the whole server: let the run's role write"
+            }
+            Trouble::Altered => {
+                "somebody changed the tables by hand: compare them with the files in migrations/ and restore them, or choose another schema with INGEST_DB_SCHEMA"
+            }
+            Trouble::Fault => return None,
+        })
     }
 }
 

@@ -10,7 +10,7 @@ use tokio_postgres::{GenericClient, Transaction};
 use crate::error::{Doing, Error};
 use crate::lock::{LockKey, Locked};
 use crate::report::Counts;
-use crate::session::Session;
+use crate::session::{Session, despite_cancel};
 
 /// What the ledger knows of a run from its start.
 pub struct Entry<'a> {
@@ -86,13 +86,15 @@ async fn insert(
     Ok(client.query_one(INSERT, &parameters).await?.get(0))
 }
 
-/// Opens the run's row, moves the fence to it, and marks what older runs left behind.
+/// Opens the run's row, moves the fence to it, and marks what older runs left behind. The fence only rises, unless it names a run that the
+/// ledger has never seen: then somebody emptied the ledger and its numbers begin again, and whoever holds the lock begins with them.
 pub async fn begin(locked: &mut Locked, entry: &Entry<'_>) -> Result<Fence, Error> {
     let source = entry.source.as_str();
     let transaction = locked.client_mut().transaction().await.doing("beginning the ledger entry")?;
     let run = insert(&transaction, entry, "running", None).await.doing("writing the ledger entry")?;
     let sql = "INSERT INTO ingest_sources (source, fence) VALUES ($1, $2)
-        ON CONFLICT (source) DO UPDATE SET fence = EXCLUDED.fence WHERE ingest_sources.fence < EXCLUDED.fence";
+        ON CONFLICT (source) DO UPDATE SET fence = EXCLUDED.fence WHERE ingest_sources.fence < EXCLUDED.fence
+            OR NOT EXISTS (SELECT FROM ingest_runs WHERE id = ingest_sources.fence)";
     if transaction.execute(sql, &[&source, &run]).await.doing("moving the fence")? != 1 {
         return Err(Error::Fenced);
     }
@@ -177,7 +179,9 @@ fn report_word(value: &impl serde::Serialize) -> String {
 pub async fn fail(locked: &Locked, fence: Fence, error: &Error) -> Result<(), Error> {
     let sql = format!("{FINISH}, error_code = $3 WHERE id = $1 AND status = 'running'");
     let (status, code) = (error.outcome().as_str(), error.code());
-    locked.client().execute(&sql, &[&fence.0, &status, &code]).await.doing("closing the ledger entry")?;
+    let parameters: [&(dyn ToSql + Sync); 3] = [&fence.0, &status, &code];
+    let closed = despite_cancel(async || locked.client().execute(&sql, &parameters).await).await;
+    closed.doing("closing the ledger entry")?;
     Ok(())
 }
 

@@ -51,7 +51,10 @@ pub fn main() -> ExitCode {
         }
     };
     logging::start();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be built");
+    let runtime = match runtime() {
+        Ok(runtime) => runtime,
+        Err(error) => return ExitCode::from(unable_to_start(&invocation, error).exit_code()),
+    };
     let code = runtime.block_on(async {
         match invocation {
             Invocation::Run(command) => run_once(&command).await.exit_code(),
@@ -66,6 +69,32 @@ pub fn main() -> ExitCode {
 
 fn environment(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+}
+
+/// Without a file to open, one of its parts gives an error and another panics.
+fn runtime() -> Result<tokio::runtime::Runtime, Error> {
+    let built = std::panic::catch_unwind(|| tokio::runtime::Builder::new_current_thread().enable_all().build());
+    built.unwrap_or_else(|_| Err(std::io::Error::other("no runtime"))).map_err(Error::Start)
+}
+
+fn unable_to_start(invocation: &Invocation, error: Error) -> Outcome {
+    explain(&error);
+    let outcome = error.outcome();
+    if let Invocation::Run(command) = invocation {
+        print(&run::unable(command, error).report.to_line());
+    }
+    outcome
+}
+
+/// What is no run: within the budget of one, and a panic is an error.
+async fn within_limits<T>(story: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let limit = Pace::UNATTENDED.run;
+    tokio::select! {
+        biased;
+        () = interrupted() => Err(Error::Interrupted),
+        () = tokio::time::sleep(limit) => Err(Error::Deadline(limit)),
+        done = run::contain(story) => done,
+    }
 }
 
 async fn run_once(command: &JobCommand) -> Outcome {
@@ -93,12 +122,7 @@ async fn status_now(question: &Question) -> u8 {
         session.close().await;
         Ok(status)
     };
-    let answer = tokio::select! {
-        biased;
-        () = interrupted() => Err(Error::Interrupted),
-        answer = answer => answer,
-    };
-    match answer {
+    match within_limits(answer).await {
         Ok(status) => {
             print(&if question.json { status.to_json() } else { status.to_text() });
             if status.needs_a_person() { NEEDS_A_PERSON } else { 0 }
@@ -118,12 +142,7 @@ async fn migrate_once() -> Outcome {
         session.close().await;
         Ok((database.schema, migrated))
     };
-    let migrated = tokio::select! {
-        biased;
-        () = interrupted() => Err(Error::Interrupted),
-        migrated = migrated => migrated,
-    };
-    match migrated {
+    match within_limits(migrated).await {
         Ok((schema, migrate::Migrated { from, to })) if from == to => {
             print(&format!("schema {} is at version {to}; nothing to do", schema.as_str()));
             Outcome::Succeeded

@@ -1,19 +1,29 @@
 //! The advisory lock: one a source, held by the session that writes.
 
+use std::time::Duration;
+
 use geuneul::{RunId, SourceName};
 use sha2::{Digest, Sha256};
+use tokio::time::timeout;
 
-use crate::error::{Doing, Error};
-use crate::session::{Session, SessionError};
+use crate::config::Schema;
+use crate::error::{Doing, Error, chain};
+use crate::session::{Session, SessionError, despite_cancel};
 
-/// The key of an advisory lock: the first eight bytes, big-endian, of SHA-256 of `ingest:v1:` + name.
+/// The key of an advisory lock: the first eight bytes, big-endian, of SHA-256 of `ingest:v1:` + name, where the name is the source's, or
+/// `schema/source` in another schema than the default one: two mirrors in one database do not exclude each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LockKey(i64);
 
 impl LockKey {
-    /// The key of a source. Sources do not exclude each other.
+    /// The key of a source in the default schema. Sources do not exclude each other.
     pub fn of(source: SourceName) -> Self {
         LockKey::named(source.as_str())
+    }
+
+    /// The key of a source in any schema.
+    pub fn within(schema: &Schema, source: SourceName) -> Self {
+        if schema.is_default() { LockKey::of(source) } else { LockKey::named(&format!("{}/{source}", schema.as_str())) }
     }
 
     /// The key of another program that does the same work, so that the two exclude each other.
@@ -42,6 +52,9 @@ impl LockKey {
 const IS_THE_LOCK: &str = "locktype = 'advisory' AND objsubid = 1 AND granted
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND ((classid::int8 << 32) | objid::int8) = $1";
+
+/// How long the answer to the unlock may take: whoever sent a signal waits for it.
+const UNLOCK: Duration = Duration::from_millis(1500);
 
 /// A session that holds the lock of a source. Not `Clone`; whoever has it may write.
 pub struct Locked {
@@ -95,13 +108,21 @@ impl Locked {
         &self.session
     }
 
-    /// Gives the lock back and closes the session. The server must say that it was held.
+    /// Gives the lock back and closes the session. A server that answers must say that it was held. Without an answer the session ends,
+    /// and the lock with it: that undoes nothing of what the run has done.
     pub async fn release(self) -> Result<(), Error> {
         let sql = "SELECT pg_advisory_unlock($1)";
-        let row = self.client().query_one(sql, &[&self.key.get()]).await.doing("releasing the lock")?;
-        let held = row.get::<_, bool>(0);
-        self.session.close().await;
-        if held { Ok(()) } else { Err(SessionError::NotUnlocked.into()) }
+        let unlock = despite_cancel(async || self.client().query_one(sql, &[&self.key.get()]).await);
+        let unconfirmed = match timeout(UNLOCK, unlock).await {
+            Ok(Ok(row)) => {
+                self.session.close().await;
+                return if row.get(0) { Ok(()) } else { Err(SessionError::NotUnlocked.into()) };
+            }
+            Ok(Err(error)) => chain(&error),
+            Err(_) => "no answer in time".to_owned(),
+        };
+        tracing::warn!("the unlock was not confirmed; the session ends, and the lock with it: {unconfirmed}");
+        Ok(())
     }
 
     /// Closes the session, and with it the lock.
@@ -161,6 +182,14 @@ mod tests {
         assert_eq!(LockKey::named("library").get(), -15_413_951_085_305_899);
         assert_eq!(LockKey::named("migrate").get(), -2_279_132_941_120_767_131);
         assert_eq!(LockKey::of(SourceName::Library), LockKey::named("library"));
+    }
+
+    #[test]
+    fn each_schema_has_a_key_of_its_own() {
+        let within = |name: &'static str| LockKey::within(&Schema::named(name), SourceName::Library);
+        assert_eq!(within("ingest"), LockKey::of(SourceName::Library));
+        assert_eq!(within("staging").get(), 5_957_479_179_214_454_588);
+        assert_ne!(within("staging"), within("ingest"));
     }
 
     #[test]

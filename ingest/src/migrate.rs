@@ -77,6 +77,12 @@ pub enum SchemaRefusal {
         /// The names.
         tables: String,
     },
+    /// The tables are ours by their names, and nothing says which migrations made them.
+    #[error("schema {schema} has our tables, and its record of migrations, ingest_schema, is empty")]
+    Forgotten {
+        /// The schema.
+        schema: String,
+    },
     /// The role may not.
     #[error("schema {schema} is at version {found} of {known}, and this role may not migrate it: {said}")]
     NotAllowed {
@@ -101,6 +107,9 @@ impl SchemaRefusal {
                 "somebody edited a released migration or its record; compare the tables with the files in migrations/"
             }
             SchemaRefusal::Foreign { .. } => "choose another schema with INGEST_DB_SCHEMA",
+            SchemaRefusal::Forgotten { .. } => {
+                "restore the rows of ingest_schema from a backup, or choose another schema with INGEST_DB_SCHEMA"
+            }
             SchemaRefusal::NotAllowed { .. } => {
                 "run `ingest migrate` once with a role that may create the schema and its tables"
             }
@@ -123,17 +132,23 @@ fn doing(what: &'static str) -> impl Fn(tokio_postgres::Error) -> SchemaError {
 
 /// Applies what is missing. When nothing is, one read is all it costs, and no right but SELECT is needed.
 pub async fn ensure(session: &mut Session, schema: &Schema) -> Result<Migrated, SchemaError> {
-    let from = version(session.client(), schema).await?;
-    if from < latest() {
-        apply(session.client_mut(), schema).await.map_err(|error| match error {
-            SchemaError::Database { source, .. } if source.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
-                let (schema, said) = (schema.as_str().to_owned(), chain(&source));
-                SchemaRefusal::NotAllowed { schema, found: from, known: latest(), said }.into()
-            }
-            other => other,
-        })?;
+    let found = version(session.client(), schema).await?;
+    if found == latest() {
+        return Ok(Migrated { from: found, to: found });
     }
+    let from = apply(session.client_mut(), schema).await.map_err(|error| match error {
+        SchemaError::Database { source, .. } if is_denied(&source) => {
+            let (schema, said) = (schema.as_str().to_owned(), chain(&source));
+            SchemaRefusal::NotAllowed { schema, found, known: latest(), said }.into()
+        }
+        other => other,
+    })?;
     Ok(Migrated { from, to: latest() })
+}
+
+/// A schema that the role may not use is passed over in the search path; when it is the only one, nothing is left to create in.
+fn is_denied(error: &tokio_postgres::Error) -> bool {
+    [SqlState::INSUFFICIENT_PRIVILEGE, SqlState::INVALID_SCHEMA_NAME].iter().any(|state| error.code() == Some(state))
 }
 
 /// Whether a run has ever been here. A schema that this program would have to migrate first is refused.
@@ -147,25 +162,27 @@ pub async fn is_there(session: &Session, schema: &Schema) -> Result<bool, Schema
 
 /// The schema's version, checked against what this program knows.
 async fn version(client: &impl GenericClient, schema: &Schema) -> Result<i32, SchemaError> {
-    let there = "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE n.nspname = $1 AND c.relname = 'ingest_schema')";
-    let there = client.query_one(there, &[&schema.as_str()]).await.map_err(doing("looking for the schema"))?;
-    if !there.get::<_, bool>(0) {
-        return Ok(0);
+    let there = "SELECT c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = $1 AND c.relname = 'ingest_schema'";
+    let there = client.query_opt(there, &[&schema.as_str()]).await.map_err(doing("looking for the schema"))?;
+    let Some(there) = there else { return Ok(0) };
+    let foreign = || SchemaRefusal::Foreign { schema: schema.as_str().to_owned(), tables: "ingest_schema".to_owned() };
+    if there.get::<_, &str>(0) != "r" {
+        return Err(foreign().into());
     }
     // Qualified: a schema that the role may not use is passed over in the search path without a word.
-    let applied = format!("SELECT version, checksum FROM {}.ingest_schema ORDER BY version", schema.as_str());
+    let applied = format!("SELECT version, checksum FROM {}.ingest_schema ORDER BY version", schema.quoted());
     let applied = client.query(&applied, &[]).await;
     let applied = match applied {
-        Err(error) if error.code() == Some(&SqlState::UNDEFINED_COLUMN) => {
-            let (schema, tables) = (schema.as_str().to_owned(), "ingest_schema".to_owned());
-            return Err(SchemaRefusal::Foreign { schema, tables }.into());
-        }
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_COLUMN) => return Err(foreign().into()),
         other => other.map_err(doing("reading the schema's version"))?,
     };
     let schema = || schema.as_str().to_owned();
     for (row, expected) in applied.iter().zip(1..) {
-        let (version, checksum): (i32, String) = (row.get(0), row.get(1));
+        // Another type, or a NULL: a table of that name that somebody else made.
+        let (Ok(version), Ok(checksum)) = (row.try_get::<_, i32>(0), row.try_get::<_, String>(1)) else {
+            return Err(foreign().into());
+        };
         if version > latest() {
             return Err(SchemaRefusal::TooNew { schema: schema(), found: version, known: latest() }.into());
         }
@@ -176,8 +193,9 @@ async fn version(client: &impl GenericClient, schema: &Schema) -> Result<i32, Sc
     Ok(applied.len() as i32)
 }
 
-/// All missing steps in one transaction, whose first statement is the lock: two starters apply them once.
-async fn apply(client: &mut Client, schema: &Schema) -> Result<(), SchemaError> {
+/// All missing steps in one transaction, whose first statement is the lock: two starters apply them once. The version that was found
+/// under the lock.
+async fn apply(client: &mut Client, schema: &Schema) -> Result<i32, SchemaError> {
     let transaction = client.transaction().await.map_err(doing("beginning the migration"))?;
     let run = async |sql: &str, what| transaction.batch_execute(sql).await.map_err(doing(what));
     run("SET LOCAL lock_timeout = '60s'", "waiting for the migration lock").await?;
@@ -189,6 +207,8 @@ async fn apply(client: &mut Client, schema: &Schema) -> Result<(), SchemaError> 
     if from == 0 {
         prepare_empty(&transaction, schema).await?;
     }
+    // Nothing else is in the path while tables are made, so that they can land nowhere else, least of all in pg_temp.
+    run(&format!("SET LOCAL search_path = {}", schema.quoted()), "entering the schema").await?;
     for (number, sql) in (1..).zip(MIGRATIONS).skip(from as usize) {
         run(sql, "migrating the schema").await?;
         let record = "INSERT INTO ingest_schema (version, checksum, program) VALUES ($1, $2, $3)";
@@ -197,27 +217,36 @@ async fn apply(client: &mut Client, schema: &Schema) -> Result<(), SchemaError> 
         recorded.map_err(doing("recording the migration"))?;
         tracing::info!(version = number, schema = schema.as_str(), "migrated");
     }
-    transaction.commit().await.map_err(doing("committing the migration"))
+    transaction.commit().await.map_err(doing("committing the migration"))?;
+    Ok(from)
 }
 
-/// The schema and the table of versions, unless somebody else's tables are there. The name needs no quoting; see [`Schema`].
+/// The schema and the table of versions, unless somebody else's tables are there.
 async fn prepare_empty(client: &impl GenericClient, schema: &Schema) -> Result<(), SchemaError> {
     let taken = "SELECT string_agg(c.relname, ', ' ORDER BY c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE n.nspname = $1 AND c.relname::text = ANY($2)";
     let taken = client.query_one(taken, &[&schema.as_str(), &OUR_TABLES]).await;
     if let Some(tables) = taken.map_err(doing("looking for foreign tables"))?.get::<_, Option<String>>(0) {
-        return Err(SchemaRefusal::Foreign { schema: schema.as_str().to_owned(), tables }.into());
+        let schema = schema.as_str().to_owned();
+        // The table of versions has been looked at: it is as we make it, and empty.
+        let ours = tables.split(", ").any(|table| table == "ingest_schema");
+        let refusal =
+            if ours { SchemaRefusal::Forgotten { schema } } else { SchemaRefusal::Foreign { schema, tables } };
+        return Err(refusal.into());
     }
     // IF NOT EXISTS asks for the right to create even when there is nothing to create.
-    let there = client.query_one("SELECT to_regnamespace($1) IS NOT NULL", &[&schema.as_str()]).await;
+    let there = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)";
+    let there = client.query_one(there, &[&schema.as_str()]).await;
     if !there.map_err(doing("looking for the schema"))?.get::<_, bool>(0) {
-        let create = format!("CREATE SCHEMA {}", schema.as_str());
+        let create = format!("CREATE SCHEMA {}", schema.quoted());
         client.batch_execute(&create).await.map_err(doing("creating the schema"))?;
     }
-    let table =
-        "CREATE TABLE ingest_schema (version integer PRIMARY KEY, checksum text NOT NULL, program text NOT NULL,
-        applied_at timestamptz NOT NULL DEFAULT now())";
-    client.batch_execute(table).await.map_err(doing("creating the table of versions"))
+    let table = format!(
+        "CREATE TABLE {}.ingest_schema (version integer PRIMARY KEY, checksum text NOT NULL, program text NOT NULL,
+        applied_at timestamptz NOT NULL DEFAULT now())",
+        schema.quoted()
+    );
+    client.batch_execute(&table).await.map_err(doing("creating the table of versions"))
 }
 
 fn checksum(sql: &str) -> String {

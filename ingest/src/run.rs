@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use geuneul::{JobCommand, Outcome, RunReport, Trigger};
 use tokio::select;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tracing::Instrument;
 
 use crate::apply::{self, Committed, Committing};
@@ -43,7 +43,8 @@ pub async fn run(
     pace: Pace,
     interrupt: impl Future<Output = ()>,
 ) -> Ended {
-    let facts = Facts::start(command, settings.as_ref().ok().and_then(|settings| settings.trigger));
+    let trigger = settings.as_ref().map_or_else(ConfigError::trigger, |settings| settings.trigger);
+    let facts = Facts::start(command, trigger);
     let ping = Ping::new(settings.as_ref().ok().and_then(|settings| settings.ping.as_ref()), &facts.run_id);
     let ending = match settings {
         Ok(settings) => {
@@ -57,8 +58,15 @@ pub async fn run(
     Ended { report, error: if let Ending::Failed(error) = ending { Some(error) } else { None }, ping }
 }
 
-/// Turns a panic into an error. The session is dropped while unwinding, so the server rolls back and frees the lock.
-async fn contain<T>(story: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+/// The report of a run that could not even begin.
+pub fn unable(command: &JobCommand, error: Error) -> Ended {
+    let facts = Facts::start(command, None);
+    let ping = Ping::new(None, &facts.run_id);
+    Ended { report: facts.report(&Ending::Failed(error)), error: None, ping }
+}
+
+/// Turns a panic into an error. A session that the story owns is dropped while unwinding, so the server rolls back and frees the lock.
+pub(crate) async fn contain<T>(story: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     AssertUnwindSafe(story).catch_unwind().await.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
         Err(Error::Panic(text.unwrap_or("a panic without words").to_owned()))
@@ -81,10 +89,22 @@ enum Entered {
 impl Story<'_> {
     async fn tell(&self, interrupt: impl Future<Output = ()>) -> Result<Ending, Error> {
         let mut interrupt = pin!(interrupt);
-        let entered = select! {
-            biased;
-            () = &mut interrupt => return Err(Error::Interrupted),
-            entered = self.enter() => entered?,
+        let deadline = Instant::now() + self.pace.run;
+        let entered = {
+            let mut entering = pin!(self.enter());
+            select! {
+                biased;
+                // A moment for the ledger entry, so that it can be closed.
+                () = &mut interrupt => match timeout(GRACE, entering).await {
+                    Ok(Ok(Entered::Working(locked, fence))) => {
+                        return leave(locked, fence, Err(Error::Interrupted)).await;
+                    }
+                    Ok(Ok(skipped)) => skipped,
+                    Ok(Err(_)) | Err(_) => return Err(Error::Interrupted),
+                },
+                () = sleep_until(deadline) => return Err(Error::Deadline(self.pace.run)),
+                entered = &mut entering => entered?,
+            }
         };
         let (mut locked, fence) = match entered {
             Entered::Working(locked, fence) => (locked, fence),
@@ -92,10 +112,19 @@ impl Story<'_> {
         };
         let committing = Committing::default();
         let result = {
-            let mut work = pin!(self.work(&mut locked, fence, &committing));
+            // A panic is an error like any other here: the ledger entry is closed.
+            let mut work = pin!(contain(self.work(&mut locked, fence, &committing)));
             select! {
                 biased;
-                () = &mut interrupt => if committing.is_set() { work.await } else { Err(Error::Interrupted) },
+                // Once COMMIT is on its way, its answer says how the run ends; but nobody waits for it for ever.
+                () = &mut interrupt => match committing.is_set() {
+                    true => timeout(GRACE, work).await.unwrap_or(Err(Error::InterruptedCommit)),
+                    false => Err(Error::Interrupted),
+                },
+                () = sleep_until(deadline) => Err(match committing.is_set() {
+                    true => Error::CommitUnknown("no answer in time".to_owned()),
+                    false => Error::Deadline(self.pace.run),
+                }),
                 result = &mut work => result,
             }
         };
@@ -115,7 +144,7 @@ impl Story<'_> {
     }
 
     fn lock_key(&self) -> LockKey {
-        self.command.lock_key.map_or(LockKey::of(self.facts.source), LockKey::given)
+        self.command.lock_key.map_or(LockKey::within(&self.settings.database.schema, self.facts.source), LockKey::given)
     }
 
     /// Up to the lock, and the ledger entry that goes with it.
@@ -200,11 +229,12 @@ impl Story<'_> {
         let mut last = "the old session is still there".to_owned();
         let deadline = Instant::now() + SETTLE;
         while Instant::now() < deadline {
-            match self.ask_for_fate(old_backend).await {
-                Ok(Fate::Committed) => return Ok(()),
-                Ok(Fate::RolledBack) => return Err(Error::NotCommitted),
-                Ok(Fate::Undecided) => {}
-                Err(error) => last = error.to_string(),
+            match timeout_at(deadline, self.ask_for_fate(old_backend)).await {
+                Ok(Ok(Fate::Committed)) => return Ok(()),
+                Ok(Ok(Fate::RolledBack)) => return Err(Error::NotCommitted),
+                Ok(Ok(Fate::Undecided)) => {}
+                Ok(Err(error)) => last = error.to_string(),
+                Err(_) => "the ledger does not answer".clone_into(&mut last),
             }
             sleep(self.pace.first_delay).await;
         }
@@ -251,9 +281,13 @@ fn tell_plan(plan: &Plan) {
 /// For how long the ledger is asked what became of a COMMIT.
 const SETTLE: Duration = Duration::from_secs(20);
 
-/// How long the goodbye of a failed run may take; the process ends after it in any case. Whoever sends a signal waits for less.
+/// After a signal: how long what is nearly done may still take.
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// How long the goodbye of a failed run may take; the process ends after it in any case. Whoever sends a signal waits for less, and
+/// a database that has not answered so far will not be quicker now.
 fn goodbye(error: &Error) -> Duration {
-    Duration::from_secs(if matches!(error, Error::Interrupted) { 2 } else { 10 })
+    Duration::from_secs(if matches!(error, Error::Interrupted | Error::Deadline(_)) { 2 } else { 10 })
 }
 
 /// Leaves the lock. After a success the server must say that it was held; after a failure the rest is closed as well as it goes.
@@ -265,6 +299,8 @@ async fn leave(locked: Locked, fence: Fence, result: Result<Ending, Error>) -> R
             Ok(ending)
         }
         Ok(ending) => locked.release().await.map(|()| ending),
+        // COMMIT may still happen: nothing is said after it, and the session ends with the process.
+        Err(error @ (Error::InterruptedCommit | Error::CommitUnknown(_))) => Err(error),
         Err(error) => {
             if timeout(goodbye(&error), close(locked, fence, &error)).await.is_err() {
                 tracing::warn!("the session did not close in time; the server ends it, its transaction and its lock");
@@ -278,7 +314,7 @@ async fn close(locked: Locked, fence: Fence, error: &Error) {
     if locked.session().is_lost() {
         return;
     }
-    if let Error::Interrupted = error {
+    if let Error::Interrupted | Error::Deadline(_) = error {
         locked.session().cancel().await;
     }
     let closed = async {

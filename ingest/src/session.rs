@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use geuneul::{Interval, Outcome};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -50,9 +51,15 @@ pub enum SessionError {
     /// The server lacks what the session relies on.
     #[error("the server is older than PostgreSQL 14 ({0})")]
     TooOld(String),
+    /// Text would not survive.
+    #[error("the database stores text as {0}, which cannot hold every published name; it has to be UTF8")]
+    Encoding(String),
     /// The server does not let us in.
     #[error("the database refuses the connection: {0}")]
     Refused(String),
+    /// An option that the URL asks for.
+    #[error("the database refuses an option of the connection: {0}")]
+    Options(String),
     /// No trusted TLS connection.
     #[error("no trusted TLS connection to the database: {0}")]
     Tls(String),
@@ -74,7 +81,9 @@ impl SessionError {
             SessionError::Pooler(_)
             | SessionError::Replica
             | SessionError::TooOld(_)
+            | SessionError::Encoding(_)
             | SessionError::Refused(_)
+            | SessionError::Options(_)
             | SessionError::Tls(_) => Outcome::Misconfigured,
             SessionError::Unreachable(_) => Outcome::DatabaseLost,
             SessionError::NotHeld | SessionError::NotUnlocked => Outcome::Internal,
@@ -87,7 +96,9 @@ impl SessionError {
             SessionError::Pooler(_) => "database_pooler",
             SessionError::Replica => "database_replica",
             SessionError::TooOld(_) => "database_too_old",
+            SessionError::Encoding(_) => "database_encoding",
             SessionError::Refused(_) => "database_refused",
+            SessionError::Options(_) => "database_options",
             SessionError::Tls(_) => "database_tls",
             SessionError::Unreachable(_) => "database_unreachable",
             SessionError::NotHeld => "lock_not_held",
@@ -104,6 +115,10 @@ impl SessionError {
             SessionError::Replica => Some("use the writer's endpoint"),
             SessionError::TooOld(_) => Some("upgrade the server to 14 or later"),
             SessionError::Refused(_) => Some("check user, password and database name, and the server's pg_hba.conf"),
+            SessionError::Encoding(_) => {
+                Some("make the job a database of its own: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0")
+            }
+            SessionError::Options(_) => Some("look at what stands behind options= in DATABASE_URL, or leave it out"),
             SessionError::Tls(_) => Some(
                 "set INGEST_DB_CA to the authority that signed the server's certificate (on RDS: the region's bundle), and connect by the name in the certificate",
             ),
@@ -112,6 +127,9 @@ impl SessionError {
         }
     }
 }
+
+/// How long opening a session may take, from the name lookup to the tripwires.
+const OPENING: Duration = Duration::from_secs(20);
 
 #[derive(Clone)]
 enum Tls {
@@ -133,8 +151,15 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects and checks that this is a session of our own, on a writable server that is new enough.
+    /// Connects and checks that this is a session of our own, on a writable server that is new enough. All of it within [`OPENING`],
+    /// or the lease when that is shorter: a port that accepts and never answers is no database.
     pub async fn open(database: &Database, application: &str) -> Result<Session, Error> {
+        let limit = OPENING.min(Duration::from_secs(database.lease.seconds()));
+        let late = |_| SessionError::Unreachable(format!("no session within {} s", limit.as_secs()));
+        timeout(limit, Session::begin(database, application)).await.map_err(late)?
+    }
+
+    async fn begin(database: &Database, application: &str) -> Result<Session, Error> {
         let token = Uuid::new_v4();
         let driver = with_startup_options(database, application, token);
         let tls = database.tls.clone().map_or(Tls::Off, |config| Tls::On(MakeRustlsConnect::new(config)));
@@ -157,7 +182,8 @@ impl Session {
     /// The tripwires. A simple query: behind a pooler, even the answer to a prepared one may come from another session.
     async fn check(&mut self, token: Uuid) -> Result<(), Error> {
         let sql = "SELECT current_setting('ingest.session', true), pg_is_in_recovery(), pg_backend_pid(),
-            current_database(), current_setting('server_version_num'), current_setting('server_version')";
+            current_database(), current_setting('server_version_num'), current_setting('server_version'),
+            current_setting('server_encoding')";
         let answer = self.client.simple_query(sql).await.doing("looking at the session")?;
         let row = answer.iter().find_map(|message| match message {
             SimpleQueryMessage::Row(row) => Some(row),
@@ -172,6 +198,9 @@ impl Session {
         }
         if text(4).parse::<u32>().unwrap_or(0) < 140_000 {
             return Err(SessionError::TooOld(text(5).to_owned()).into());
+        }
+        if text(6) != "UTF8" {
+            return Err(SessionError::Encoding(text(6).to_owned()).into());
         }
         let server = text(5).to_owned();
         (self.backend_pid, self.database) = (text(2).parse().unwrap_or(0), text(3).to_owned());
@@ -206,21 +235,25 @@ impl Session {
         }
     }
 
-    /// Leaves any transaction. A cancellation that arrives late hits the ROLLBACK: then once more.
+    /// Leaves any transaction.
     pub async fn roll_back(&self) -> Result<(), Error> {
-        match self.client.batch_execute("ROLLBACK").await {
-            Err(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => {
-                self.client.batch_execute("ROLLBACK").await
-            }
-            other => other,
-        }
-        .doing("rolling back")
+        despite_cancel(async || self.client.batch_execute("ROLLBACK").await).await.doing("rolling back")
     }
 
     /// Says goodbye to the server and waits until it is said.
     pub async fn close(self) {
         drop(self.client);
-        let _ = tokio::time::timeout(Duration::from_secs(2), self.connection).await;
+        let _ = timeout(Duration::from_secs(2), self.connection).await;
+    }
+}
+
+/// A cancellation that arrives late hits whatever the session does by then. It hits one statement, which is then sent once more.
+pub async fn despite_cancel<T>(
+    statement: impl AsyncFn() -> Result<T, tokio_postgres::Error>,
+) -> Result<T, tokio_postgres::Error> {
+    match statement().await {
+        Err(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => statement().await,
+        other => other,
     }
 }
 
@@ -231,7 +264,9 @@ fn with_startup_options(database: &Database, application: &str, token: Uuid) -> 
     let ours = [
         // A pooler refuses unknown startup options or swallows them; either way the token does not come back.
         format!("ingest.session={token}"),
-        format!("search_path={},pg_temp", database.schema.as_str()),
+        format!("search_path={},pg_temp", database.schema.quoted()),
+        // Whoever waited for a lock must then see what its holder committed, whatever the role's own default is.
+        "default_transaction_isolation=read\\ committed".to_owned(),
         // The server finds a dead peer within about a minute, with a reply on the way or without.
         "tcp_keepalives_idle=30".to_owned(),
         "tcp_keepalives_interval=10".to_owned(),
@@ -271,15 +306,21 @@ where
     }
 }
 
+/// What of our options PostgreSQL 13 does not know.
+const OF_NEWER_SERVERS: [&str; 2] = ["idle_session_timeout", "client_connection_check_interval"];
+
 fn cannot_connect(error: tokio_postgres::Error) -> SessionError {
     let said = chain(&error);
     if said.contains("unsupported startup parameter") || said.contains("command-line options") {
         return SessionError::Pooler(said);
     }
     match error.code().map(SqlState::code) {
-        Some("42704") => SessionError::TooOld(said),
+        Some("42704") if OF_NEWER_SERVERS.iter().any(|option| said.contains(option)) => SessionError::TooOld(said),
         Some("3D000" | "42501") => SessionError::Refused(said),
         Some(code) if code.starts_with("28") => SessionError::Refused(said),
+        // A name that there is not, a value that it does not take, a time at which it cannot be set.
+        Some("55P02") => SessionError::Options(said),
+        Some(code) if code.starts_with("22") || code.starts_with("42") => SessionError::Options(said),
         Some(_) => SessionError::Unreachable(said),
         None if said.contains("authentication") || said.contains("password") => SessionError::Refused(said),
         None if said.contains("certificate") || said.contains("TLS") => SessionError::Tls(said),

@@ -85,7 +85,11 @@ pub struct Known {
     /// Its name.
     pub run: Option<RunId>,
     row: Option<Running>,
+    young: bool,
 }
+
+/// Between connecting and the first row lies at most a migration, which waits for its lock for a minute.
+const BEFORE_ITS_ROW_S: u64 = 120;
 
 struct Running {
     heartbeat_age_s: u64,
@@ -93,9 +97,10 @@ struct Running {
 }
 
 impl Known {
-    /// It is ours and makes progress. A run that is about to write its first row has the name and no row yet.
+    /// It is ours and makes progress. A run that is about to write its first row has the name and no row yet, but not for long:
+    /// after that, the name is a borrowed one, or of a run whose ledger is another.
     pub fn live(&self) -> bool {
-        self.run.is_some() && self.row.as_ref().is_none_or(|row| row.fresh)
+        self.run.is_some() && self.row.as_ref().map_or(self.young, |row| row.fresh)
     }
 
     /// Seconds since it made progress.
@@ -115,7 +120,8 @@ pub async fn identify(session: &Session, source: SourceName, holder: Option<&Hol
         Some(run) => running(session, run).await?,
         None => None,
     };
-    Ok(Known { run, row })
+    let young = holder.and_then(|holder| holder.age_s).is_none_or(|age| age < BEFORE_ITS_ROW_S);
+    Ok(Known { run, row, young })
 }
 
 /// How long ago the run made progress. The server ends a session after one lease without any, so two are beyond doubt.
@@ -133,4 +139,21 @@ async fn just_ended(session: &Session, source: SourceName) -> Result<Option<RunI
         WHERE ingest_runs.source = $1 AND finished_at > clock_timestamp() - interval '1 minute'";
     let row = session.client().query_opt(sql, &[&source.as_str()]).await.doing("looking for a run that just ended")?;
     Ok(row.and_then(|row| row.get::<_, &str>(0).parse().ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_without_a_row_is_believed_for_a_while() {
+        let run: RunId = "7b0b1f3e-1111-4222-8333-944445555666".parse().unwrap();
+        let known = |young, fresh: Option<bool>| {
+            let row = fresh.map(|fresh| Running { heartbeat_age_s: 0, fresh });
+            Known { run: Some(run.clone()), row, young }
+        };
+        assert!(known(true, None).live() && known(false, Some(true)).live());
+        assert!(!known(false, None).live() && !known(true, Some(false)).live());
+        assert!(!Known { run: None, ..known(true, None) }.live());
+    }
 }

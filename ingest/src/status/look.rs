@@ -20,16 +20,16 @@ pub async fn look(session: &Session, schema: &Schema, question: &Question) -> Re
     let used = migrate::is_there(session, schema).await?;
     let mut seen = Vec::new();
     for source in SourceName::ALL.iter().copied().filter(|&known| question.source.is_none_or(|asked| asked == known)) {
-        seen.push((source, if used { steadily(session, source).await? } else { Seen::default() }));
+        seen.push((source, if used { steadily(session, schema, source).await? } else { Seen::default() }));
     }
     Ok(Status::of(seen, question.max_age))
 }
 
 /// Ledger and lock are read one after the other: a run that began or ended in between would look dead, so it is looked at again.
-async fn steadily(session: &Session, source: SourceName) -> Result<Seen, Error> {
-    let seen = one(session, source).await?;
+async fn steadily(session: &Session, schema: &Schema, source: SourceName) -> Result<Seen, Error> {
+    let seen = one(session, schema, source).await?;
     match &seen.worked {
-        Some(run) if run.status == "running" && !seen.is_held_by(run) => one(session, source).await,
+        Some(run) if run.status == "running" && !seen.is_held_by(run) => one(session, schema, source).await,
         _ => Ok(seen),
     }
 }
@@ -39,13 +39,14 @@ const RUNS: &str = "SELECT run_id::text, trigger, occurrence, status,
         inserted + updated + reactivated, deactivated, withheld, skip_reason, error_code, lock_key
     FROM ingest_runs WHERE source = $1";
 
-async fn one(session: &Session, source: SourceName) -> Result<Seen, Error> {
+async fn one(session: &Session, schema: &Schema, source: SourceName) -> Result<Seen, Error> {
     let (client, name) = (session.client(), source.as_str());
     let doing = "looking at the ledger";
     let sql = format!("{RUNS} ORDER BY id DESC LIMIT $2");
     let runs = client.query(&sql, &[&name, &SHOWN]).await.doing(doing)?;
     // The newest run knows which lock is used: during a cut-over it is not the source's own.
-    let key = runs.first().and_then(|run| run.get::<_, Option<i64>>(12)).map_or(LockKey::of(source), LockKey::given);
+    let own = LockKey::within(schema, source);
+    let key = runs.first().and_then(|run| run.get::<_, Option<i64>>(12)).map_or(own, LockKey::given);
     // A run that only shows its plan says nothing about the job.
     let sql = format!("{RUNS} AND skip_reason IS NULL AND status <> 'dry_run' ORDER BY id DESC LIMIT 1");
     let worked = client.query_opt(&sql, &[&name]).await.doing(doing)?;

@@ -30,6 +30,20 @@ pub struct Fault {
 }
 
 impl Fault {
+    /// The same without what the other side said, of which only a status or a result code is kept.
+    pub fn unsaid(self) -> Self {
+        let mut words = self.said.split_whitespace();
+        let known = match (words.next(), words.next()) {
+            (Some(kind @ ("HTTP" | "code")), Some(number))
+                if number.len() <= 3 && number.bytes().all(|byte| byte.is_ascii_digit()) =>
+            {
+                format!("{kind} {number}; ")
+            }
+            _ => String::new(),
+        };
+        Fault::new(self.class, format!("{known}the rest is not shown: it repeats a part of the service key"))
+    }
+
     /// A fault of the given class.
     pub fn new(class: Class, said: impl Into<String>) -> Self {
         Fault { class, said: one_line(&said.into()) }

@@ -81,6 +81,63 @@ impl ServiceKey {
     }
 }
 
+impl ServiceKey {
+    /// Whether a text from outside repeats a piece of the key, however it was escaped, folded or cut on the way.
+    pub(super) fn is_repeated_in(&self, text: &str) -> bool {
+        let key = letters(&self.0);
+        let size = PIECE.min(key.len());
+        // What was escaped twice has to be read twice, and what looks like an escape may be none.
+        let readings = std::iter::successors(Some(text.to_owned()), |text| Some(unescaped(text))).take(4);
+        let pieces: Vec<&[u8]> = key.windows(size.max(1)).collect();
+        readings.map(|text| letters(&text)).any(|said| said.windows(size.max(1)).any(|piece| pieces.contains(&piece)))
+    }
+}
+
+/// So many letters and digits of a key in a row are no accident.
+const PIECE: usize = 8;
+
+/// Letters and digits only: the rest is what a server escapes, folds or drops.
+fn letters(text: &str) -> Vec<u8> {
+    text.bytes().filter(u8::is_ascii_alphanumeric).map(|byte| byte.to_ascii_lowercase()).collect()
+}
+
+/// The text with `%2B`, `\u002b`, `&#43;`, `&#x2B;` and `&plus;` read once. Names of characters become blanks: none is a letter or a digit.
+fn unescaped(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['%', '\\', '&']) {
+        plain.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let (character, length) = escape(rest).unwrap_or((' ', 1));
+        plain.push(character);
+        rest = &rest[length..];
+    }
+    plain + rest
+}
+
+/// The escape that the text begins with, and its length.
+fn escape(text: &str) -> Option<(char, usize)> {
+    let hex = |digits: &str| u32::from_str_radix(digits, 16).ok().and_then(char::from_u32);
+    if text.starts_with('%') {
+        return Some((hex(text.get(1..3)?)?, 3));
+    }
+    if text.starts_with("\\u") || text.starts_with("\\x") {
+        let end = if text.starts_with("\\u") { 6 } else { 4 };
+        return Some((hex(text.get(2..end)?)?, end));
+    }
+    let (name, _) = text.strip_prefix('&')?.split_once(';').filter(|(name, _)| name.len() <= 10)?;
+    let character = match name.strip_prefix('#') {
+        Some(number) => match number.strip_prefix(['x', 'X']) {
+            Some(digits) => hex(digits)?,
+            None => number.parse().ok().and_then(char::from_u32)?,
+        },
+        None if name == "amp" => '&',
+        None if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric()) => ' ',
+        None => return None,
+    };
+    Some((character, name.len() + 2))
+}
+
 fn escapes_are_whole(text: &str) -> bool {
     text.split('%').skip(1).all(|rest| rest.len() >= 2 && rest.bytes().take(2).all(|byte| byte.is_ascii_hexdigit()))
 }
@@ -122,7 +179,44 @@ mod tests {
         }
     }
 
+    const ISSUED: &str = "Ze4/kX+9canary0Ring//B7+Sr5=wD8q0==";
+
+    #[test]
+    fn an_echo_is_known_however_it_was_escaped() {
+        let key = ServiceKey::parse(ISSUED).unwrap();
+        let once = key.encoded();
+        for echo in [
+            ISSUED.to_owned(),
+            once.clone(),
+            once.replace('%', "%25"),
+            once.replace('%', "%25").replace('%', "%25"),
+            once.to_lowercase(),
+            ISSUED.replace('/', "&#x2F;").replace('+', "&#43;").replace('=', "&equals;"),
+            ISSUED.replace('/', "\\/").replace('+', "\\u002b").replace('=', "\\u003D"),
+            ISSUED.replace('+', " "),
+            ISSUED.replace('+', "&amp;#43;"),
+            ISSUED.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect(),
+            ISSUED.chars().map(|c| format!("%{:02x}", u32::from(c))).collect(),
+            ISSUED.chars().map(|c| format!("&#{};", u32::from(c))).collect(),
+            ISSUED[5..14].to_owned(),
+            format!("/login/{}", ISSUED.replace('/', "-")),
+        ] {
+            assert!(key.is_repeated_in(&format!("no such page: {echo}?x=1")), "{echo}");
+        }
+        for text in
+            ["", "한글 SERVICE_KEY_IS_NOT_REGISTERED_ERROR 100% & \\", "%", "&#xfffffff;", "%가나다 \\u가나", "canary"]
+        {
+            assert!(!key.is_repeated_in(text), "{text}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn no_text_is_too_odd_to_be_looked_through(text in "[%&#;x\\\\u0-9a가+]{0,40}") {
+            let key = ServiceKey::parse(ISSUED).unwrap();
+            prop_assert!(!key.is_repeated_in(&text));
+        }
+
         #[test]
         fn a_key_reaches_the_server_as_it_was_issued(issued in "[A-Za-z0-9+/]{16,80}={0,2}") {
             let key = ServiceKey::parse(&issued).unwrap();

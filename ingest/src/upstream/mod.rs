@@ -39,6 +39,8 @@ pub struct Pace {
     pub page: Duration,
     /// All pages of all crawls.
     pub fetch: Duration,
+    /// Everything.
+    pub run: Duration,
     /// The wait before the second attempt; it doubles with each further one.
     pub first_delay: Duration,
     /// The longest wait between two attempts.
@@ -51,6 +53,7 @@ impl Pace {
         request: Duration::from_secs(30),
         page: Duration::from_secs(150),
         fetch: Duration::from_secs(13 * 60),
+        run: Duration::from_secs(15 * 60),
         first_delay: Duration::from_millis(700),
         longest_delay: Duration::from_secs(20),
     };
@@ -142,8 +145,13 @@ impl Upstream {
         unreachable!("the loop has no end of its own")
     }
 
-    /// One request and its answer.
+    /// One request and its answer. The one way out for what the other side said: nothing that repeats the key gets through.
     async fn ask(&self, page: u32) -> Result<Answer, Fault> {
+        let asked = self.exchange(page).await;
+        asked.map_err(|fault| if self.key.is_repeated_in(&fault.said) { fault.unsaid() } else { fault })
+    }
+
+    async fn exchange(&self, page: u32) -> Result<Answer, Fault> {
         let exchange = async {
             let mut response = self.request(page).send().await.map_err(transport)?;
             let status = response.status().as_u16();
@@ -157,8 +165,14 @@ impl Upstream {
                 }
                 body.extend_from_slice(&chunk);
             }
-            // Bytes that are no UTF-8 become U+FFFD, and a row that has one is set aside.
-            envelope::read(status, &self.key.redact(String::from_utf8_lossy(&body)))
+            let key = self.key.clone();
+            // On a thread of its own, so that a signal is heard meanwhile. Bytes that are no UTF-8 become U+FFFD, and a row that has one
+            // is set aside.
+            let read = move || envelope::read(status, &key.redact(String::from_utf8_lossy(&body)));
+            match tokio::task::spawn_blocking(read).await {
+                Ok(answer) => answer,
+                Err(error) => std::panic::resume_unwind(error.into_panic()),
+            }
         };
         let late = |_| Fault::new(Class::Retryable, format!("no answer within {} s", self.pace.request.as_secs_f32()));
         timeout(self.pace.request, exchange).await.map_err(late)?

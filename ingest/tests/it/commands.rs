@@ -43,6 +43,11 @@ fn a_setting_that_is_missing() {
             ("DATA_GO_KR_SERVICE_KEY", "a-key-of-sixteen-or-more"),
             ("INGEST_TRIGGER", "monthly"),
         ]));
+        // Who started it is known whatever else is missing.
+        assert_cmd_snapshot!("no_key", ingest(&library, &[
+            ("DATABASE_URL", "postgres://u:p@localhost/d"),
+            ("INGEST_TRIGGER", "scheduled"),
+        ]));
         assert_cmd_snapshot!("migrate_without_tls", ingest(&["migrate"], &[("DATABASE_URL", "postgres://u:p@db.example/d?sslmode=prefer")]));
     });
 }

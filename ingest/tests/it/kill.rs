@@ -2,7 +2,7 @@
 //! The table holds nothing or everything, the lock is free, and the next run makes it whole.
 
 use crate::proxy::{Point, Proxy};
-use crate::world::{LOCK_KEY, MONTHLY, Running, World};
+use crate::world::{Finished, LOCK_KEY, MONTHLY, PATIENT, Running, World};
 use geuneul::Outcome;
 use rehearsal::snapshot::generate;
 use rehearsal::upstream::{Answer, Fault};
@@ -88,9 +88,10 @@ fn terminated_by_an_operator_at_every_point() {
                     proxy.release()
                 }
                 let finished = run.end();
-                // The ledger knows that a COMMIT without a reply happened; a lock that was lost before the unlock is an error.
-                let outcome = if point.hold_reply { Outcome::Succeeded } else { Outcome::DatabaseLost };
-                finished.expect(outcome);
+                // What was committed was committed, whether its reply or the unlock got through or not.
+                let (outcome, inserted) =
+                    if point.is_after_commit() { (Outcome::Succeeded, ROWS) } else { (Outcome::DatabaseLost, 0) };
+                assert_eq!(finished.expect(outcome).inserted, inserted as u64, "{}", point.name);
             });
         }
     });
@@ -183,6 +184,89 @@ fn interrupted_within_copy_while_the_server_is_silent() {
     proxy.sever();
     world.wait_for_free_lock();
     assert_eq!((world.places(), world.ledger()), (0, vec!["running".to_owned()]));
+}
+
+/// Brings a run to the point, sends SIGTERM, and gives back how it ended and what it left before anything more got through.
+fn interrupted_at(world: &mut World, point: Point, then: impl FnOnce(&Proxy)) -> Finished {
+    world.invoke(&["migrate"]);
+    let proxy = Proxy::before(world.database.port(), point);
+    world.through(proxy.port());
+    let run = world.start();
+    proxy.wait();
+    let asked = std::time::Instant::now();
+    run.signal("TERM");
+    then(&proxy);
+    let finished = run.end();
+    assert!(asked.elapsed() < std::time::Duration::from_secs(5), "{}: {:?}", point.name, asked.elapsed());
+    proxy.sever();
+    world.wait_for_free_lock();
+    finished
+}
+
+#[test]
+fn interrupted_while_commit_hangs() {
+    let mut world = World::new(generate(6, ROWS as usize));
+    let finished = interrupted_at(&mut world, WRITTEN, |_| {});
+    assert_eq!(finished.expect(Outcome::Interrupted).error.unwrap().code, "interrupted_commit");
+    assert_eq!((world.places(), world.ledger()), (0, vec!["running".to_owned()]));
+}
+
+#[test]
+fn interrupted_while_the_unlock_hangs() {
+    let mut world = World::new(generate(7, ROWS as usize));
+    let finished = interrupted_at(&mut world, UNLOCKING, |_| {});
+    assert_eq!(finished.expect(Outcome::Succeeded).inserted, ROWS as u64);
+    assert!(finished.stderr.contains("the unlock was not confirmed"), "{finished:?}");
+    assert_eq!((world.places(), world.ledger()), (ROWS, vec!["succeeded".to_owned()]));
+}
+
+/// The entry is committed and nobody was told: it is closed all the same.
+#[test]
+fn interrupted_while_the_ledger_entry_is_written() {
+    let mut world = World::new(generate(8, ROWS as usize));
+    let entered = Point { name: "the entry's COMMIT", hold_reply: true, ..before("", COMMIT, 1) };
+    interrupted_at(&mut world, entered, Proxy::release).expect(Outcome::Interrupted);
+    assert_eq!(world.ledger(), ["interrupted"]);
+}
+
+/// The cancellation of a signal reaches the server when the run is already writing how it ended.
+#[test]
+fn a_cancellation_that_arrives_late_costs_nothing() {
+    let world = World::new(generate(9, ROWS as usize));
+    let gate = world.upstream.hold_after(1);
+    let run = world.start();
+    gate.wait_for_request();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let (blocker, operator) = (world.database.client().await, world.database.client().await);
+        blocker.batch_execute("BEGIN; SELECT FROM ingest.ingest_runs FOR UPDATE").await.unwrap();
+        run.signal("TERM");
+        let waiting =
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let pid: i32 = loop {
+            match operator.query_opt(waiting, &[]).await.unwrap() {
+                Some(row) => break row.get(0),
+                None => tokio::task::yield_now().await,
+            }
+        };
+        operator.query_one("SELECT pg_cancel_backend($1)", &[&pid]).await.unwrap();
+        blocker.batch_execute("ROLLBACK").await.unwrap();
+    });
+    run.end().expect(Outcome::Interrupted);
+    assert_eq!(world.ledger(), ["interrupted"]);
+}
+
+#[test]
+fn a_run_has_an_end_although_the_database_is_silent() {
+    let mut world = World::new(generate(10, ROWS as usize));
+    world.invoke(&["migrate"]);
+    let proxy = Proxy::before(world.database.port(), FETCHING);
+    world.through(proxy.port());
+    let report = world.run_here_for(PATIENT, std::time::Duration::from_millis(700));
+    assert_eq!((report.outcome, report.error.unwrap().code.as_str()), (Outcome::DatabaseLost, "run_deadline"));
+    proxy.sever();
+    world.wait_for_free_lock();
+    assert_eq!(world.places(), 0);
 }
 
 #[test]

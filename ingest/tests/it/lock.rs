@@ -25,6 +25,20 @@ fn of_two_at_once_one_works_and_one_is_skipped() {
 }
 
 #[test]
+fn two_schemas_of_one_database_do_not_wait_for_each_other() {
+    let mut world = World::new(generate(9, 20));
+    world.mirror();
+    let gate = world.upstream.hold_after(1);
+    let worker = world.start();
+    gate.wait_for_request();
+    world.set("INGEST_DB_SCHEMA", "another");
+    let elsewhere = world.with_upstream(generate(9, 20));
+    assert_eq!(elsewhere.mirror().inserted, 20);
+    gate.release();
+    worker.end().expect(Outcome::Succeeded);
+}
+
+#[test]
 fn a_lock_held_by_somebody_else_is_busy() {
     let world = World::new(generate(2, 20));
     world.mirror();

@@ -1,8 +1,66 @@
 //! The key and the password never leave, however loud the logs and whatever goes wrong.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
 use crate::world::World;
+use geuneul::Outcome;
 use rehearsal::snapshot::generate;
-use rehearsal::upstream::{Answer, Fault};
+use rehearsal::upstream::{Answer, ErrorForm, Fault};
+
+/// A server that answers every request with a redirect.
+fn redirecting(location: String) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().map_while(Result::ok) {
+            let _ = client.read(&mut [0; 4096]);
+            let answer = format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
+            let _ = client.write_all(answer.as_bytes());
+        }
+    });
+    port
+}
+
+#[test]
+fn an_echo_in_another_spelling_is_not_shown() {
+    let mut world = World::new(generate(2, 30));
+    let (key, encoded) = (world.upstream.key().to_owned(), world.upstream.encoded_key());
+    let mut said = Vec::new();
+    for text in [
+        key.replace('+', "&#43;").replace('/', "&#x2F;").replace('=', "&equals;"),
+        key.replace('+', "\\u002b").replace('/', "\\/"),
+        key.replace('+', " "),
+        encoded.replace('%', "%25"),
+        key[..key.len() / 2].to_owned(),
+        key[4..].to_owned(),
+    ] {
+        for answer in [
+            Answer::plain(400, &format!("no such page: {text}")),
+            Answer::error(ErrorForm::Flat, "10", &format!("INVALID_REQUEST_PARAMETER_ERROR {text}")),
+            Answer::error(ErrorForm::Xml, "12", &text),
+        ] {
+            world.upstream.fault(Fault { page: None, times: 1, answer });
+            said.push(world.month());
+        }
+    }
+    let bare = key.trim_end_matches('=');
+    for location in [format!("/login/{key}"), format!("/login/{encoded}?again"), format!("/{bare}/x")] {
+        world.set("DATA_GO_KR_BASE_URL", &format!("http://127.0.0.1:{}", redirecting(location)));
+        said.push(world.month());
+    }
+    for finished in said {
+        let message = finished.expect(Outcome::UpstreamFailed).error.unwrap().message;
+        let code = ["HTTP 400", "HTTP 302", "code 10", "code 12"].iter().any(|code| message.contains(code));
+        let hidden = message.contains("is not shown: it repeats a part of the service key");
+        // The exact spellings are taken out earlier, and leave the rest readable.
+        assert!(code && (hidden || message.contains("[service key]")), "{message}");
+        let everything = format!("{}{}", finished.stdout, finished.stderr);
+        for piece in [&key[..8], "canary0Ring", "9canary"] {
+            assert!(!everything.contains(piece), "{everything}");
+        }
+    }
+}
 
 #[test]
 fn a_canary_is_found_nowhere() {

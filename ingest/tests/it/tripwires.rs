@@ -63,6 +63,13 @@ fn what_a_run_cannot_use_is_told_apart() {
             "unrecognized configuration parameter \"idle_session_timeout\"",
             (Outcome::Misconfigured, "database_too_old"),
         ),
+        ("42704", "unrecognized configuration parameter \"work_memm\"", (Outcome::Misconfigured, "database_options")),
+        ("22023", "invalid value for parameter \"work_mem\": \"x\"", (Outcome::Misconfigured, "database_options")),
+        (
+            "55P02",
+            "parameter \"shared_buffers\" cannot be changed without restarting the server",
+            (Outcome::Misconfigured, "database_options"),
+        ),
         ("28P01", "password authentication failed for user \"u\"", (Outcome::Misconfigured, "database_refused")),
         ("3D000", "database \"d\" does not exist", (Outcome::Misconfigured, "database_refused")),
         ("57P03", "the database system is starting up", (Outcome::DatabaseLost, "database_unreachable")),
@@ -76,4 +83,37 @@ fn what_a_run_cannot_use_is_told_apart() {
         assert!(error.message.contains(message) && finished.stderr.contains("\"hint\":"), "{finished:?}");
     }
     assert!(world.upstream.requests().is_empty());
+}
+
+#[test]
+fn a_port_that_accepts_and_never_answers_is_no_database() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut world = World::new(generate(3, 5));
+    world.set("DATABASE_URL", &format!("postgres://u:p@{}/d", silent.local_addr().unwrap()));
+    world.set("INGEST_LEASE", "1s");
+    thread::scope(|scope| {
+        let asked = [&MONTHLY[..], &["migrate"], &["status"]].map(|args| scope.spawn(|| world.invoke(args)));
+        for finished in asked.map(|asked| asked.join().unwrap()) {
+            assert_eq!(finished.code, Some(74), "{finished:?}");
+            assert!(finished.stderr.contains("no session within 1 s"), "{finished:?}");
+        }
+    });
+}
+
+#[test]
+fn a_process_that_may_open_nothing_says_so() {
+    let mut world = World::new(generate(4, 5));
+    // Whoever may not open a socket tries again for half a lease.
+    world.set("INGEST_LEASE", "1s");
+    for files in 3..12 {
+        let mut limited = std::process::Command::new("sh");
+        let script = format!("ulimit -n {files}; exec \"$0\" \"$@\"");
+        limited.env_clear().envs(world.program().get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let finished: crate::world::Finished =
+            limited.args(["-c", &script, env!("CARGO_BIN_EXE_ingest")]).args(MONTHLY).output().unwrap().into();
+        // Too few to load the program at all is the loader's word.
+        if finished.code != Some(127) {
+            assert_ne!(finished.report().outcome, Outcome::Usage, "{files}");
+        }
+    }
 }

@@ -119,10 +119,16 @@ impl World {
 
     /// A run in this process that waits little between attempts, and asks for a page for as long as `patience`.
     pub fn run_here(&self, patience: Duration) -> RunReport {
+        self.run_here_for(patience, Duration::from_secs(60))
+    }
+
+    /// The same, and all of it within `limit`.
+    pub fn run_here_for(&self, patience: Duration, limit: Duration) -> RunReport {
         let pace = Pace {
             request: patience / 2,
             page: patience,
             fetch: Duration::from_secs(60),
+            run: limit,
             first_delay: Duration::from_millis(1),
             longest_delay: Duration::from_millis(20),
         };
