@@ -31,7 +31,7 @@ Exit codes:
   2   changes are pending (only plan --detailed-exitcode)
   3   refused by a guard, nothing was changed
   4   the run did not prove itself
-  5   needs a person (status)
+  5   needs a person (status, verify)
   64  the command line or deploy.toml is wrong";
 
 /// What every verb understands.
@@ -93,6 +93,18 @@ pub enum Verb {
     Disable(commands::disable::DisableArgs),
     /// What is there, whether it is on, and what the last runs said
     Status(commands::status::StatusArgs),
+    /// Look at everything that a run needs, at once; touches nothing
+    Verify(commands::verify::VerifyArgs),
+    /// Write a commented deploy.toml from what is there already
+    Init(commands::init::InitArgs),
+    /// Print the least that a caller must be allowed, as a policy
+    Iam(commands::iam::IamArgs),
+    /// Print what we manage for another tool; touches nothing
+    Export(commands::export::ExportArgs),
+    /// Delete what is ours, in reverse order, and say what stays
+    Destroy(commands::destroy::DestroyArgs),
+    /// Print what a shell needs to complete this program's verbs and flags
+    Completions(commands::completions::CompletionsArgs),
 }
 
 /// Runs one command line to its end.
@@ -114,14 +126,25 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> Exit {
 }
 
 async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
+    // What needs no deploy.toml.
+    let verb = match cli.verb {
+        Verb::Init(args) => return commands::init::run(&cli.global, args).await,
+        Verb::Completions(args) => return Ok(commands::completions::run(args)),
+        verb => verb,
+    };
     let context = Context::new(&cli.global).await?;
-    match cli.verb {
+    match verb {
+        Verb::Init(_) | Verb::Completions(_) => Ok(Exit::Done), // told above
         Verb::Plan(args) => commands::plan::run(&context, args).await,
         Verb::Apply(args) => commands::apply::run(&context, args).await,
         Verb::TriggerNow(args) => commands::trigger_now::run(&context, args).await,
         Verb::Enable(args) => commands::enable::run(&context, args).await,
         Verb::Disable(args) => commands::disable::run(&context, args).await,
         Verb::Status(args) => commands::status::run(&context, args).await,
+        Verb::Verify(args) => commands::verify::run(&context, args).await,
+        Verb::Iam(args) => commands::iam::run(&context, args).await,
+        Verb::Export(args) => commands::export::run(&context, args).await,
+        Verb::Destroy(args) => commands::destroy::run(&context, args).await,
     }
 }
 

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{RunDir, toolbox};
 
-pub use admin::{Call, Failure, Fault, Invocation};
+pub use admin::{Call, Failure, Fault, Invocation, User};
 
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/local-aws/main.py");
 /// What the program may inherit; in particular no AWS credentials or endpoints of the person who starts it.
@@ -128,8 +128,17 @@ struct Ready {
 }
 
 impl LocalAws {
-    /// Starts it with these images and waits until it answers.
+    /// Starts it with these images and waits until it answers. Signatures and policies of callers do not count.
     pub fn start(images: Images) -> Result<LocalAws> {
+        LocalAws::start_with(images, false)
+    }
+
+    /// The same, where signatures are verified and a [`LocalAws::user`] may do only what its policy says.
+    pub fn start_enforcing(images: Images) -> Result<LocalAws> {
+        LocalAws::start_with(images, true)
+    }
+
+    fn start_with(images: Images, enforcing: bool) -> Result<LocalAws> {
         let tools = toolbox()?;
         let run = tools.new_run()?;
         let table = run.path().join("images.json");
@@ -144,6 +153,7 @@ impl LocalAws {
             .env_clear()
             .envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
             .env("LANG", "C.UTF-8")
+            .env("AUTH", enforcing.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(File::create(&log)?)
@@ -192,6 +202,19 @@ impl LocalAws {
             ("AWS_EC2_METADATA_DISABLED", "true"),
         ];
         values.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+    }
+
+    /// The same for a caller who is not root.
+    pub fn env_of(&self, user: &User) -> Vec<(String, String)> {
+        let mut env = self.env();
+        for (name, value) in &mut env {
+            match name.as_str() {
+                "AWS_ACCESS_KEY_ID" => value.clone_from(&user.access_key_id),
+                "AWS_SECRET_ACCESS_KEY" => value.clone_from(&user.secret_access_key),
+                _ => {}
+            }
+        }
+        env
     }
 
     /// What it printed on stderr so far.

@@ -64,7 +64,7 @@ impl Aws {
 
 /// The region that the environment or the profile names. The SDK's own chain would also ask the machine, which takes seconds where
 /// there is no metadata service.
-async fn set_region(profile: Option<&str>) -> Option<String> {
+pub(crate) async fn set_region(profile: Option<&str>) -> Option<String> {
     let mut from_profile = ProfileFileRegionProvider::builder();
     if let Some(profile) = profile {
         from_profile = from_profile.profile_name(profile);

@@ -11,14 +11,18 @@ mod logs;
 mod parameters;
 mod raw;
 mod receipts;
+mod removals;
 mod roles;
 mod schedules;
+mod services;
 mod task_definitions;
 mod tasks;
+mod verification;
 
 use std::future::Future;
 
 pub use client::Aws;
+pub(crate) use client::set_region;
 pub use error::{CloudError, ErrorKind};
 pub use receipts::ReceiptWriteError;
 use serde_json::{Map, Value};

@@ -96,8 +96,7 @@ async fn notes(context: &Context, look: &Look, proof: &VerifiedRun) -> Vec<Strin
         let ran = proof.image_digest().unwrap_or("unknown");
         notes.push(format!("the image {tag} is a tag, which can be moved; the proven run had {ran}"));
     }
-    if !look.schedule_has_run(context).await {
-        notes.push("the scheduled path is unproven until the schedule has fired once: look then".to_owned());
-    }
+    let unproven = "the scheduled path is unproven until the schedule has fired once: look then";
+    notes.extend(look.scheduled_path_note(context, unproven).await);
     notes
 }

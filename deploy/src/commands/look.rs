@@ -101,11 +101,16 @@ impl Look {
         Some(LogStream { name: format!("{prefix}{}", task.id()), group })
     }
 
-    /// Whether the log remembers a run that the schedule itself started and that succeeded.
-    pub async fn schedule_has_run(&self, context: &Context) -> bool {
-        let Some((group, prefix)) = self.stream_prefix() else { return false };
-        let reports = recent_runs(&context.aws, &group, &prefix).await.unwrap_or_default();
-        proof_of_the_scheduled_path(&reports).is_some()
+    /// `unproven`, unless the log remembers a run that the schedule itself started and that succeeded; or why it was not seen.
+    pub async fn scheduled_path_note(&self, context: &Context, unproven: &str) -> Option<String> {
+        let reports = match self.stream_prefix() {
+            None => Ok(Vec::new()),
+            Some((group, prefix)) => recent_runs(&context.aws, &group, &prefix).await,
+        };
+        match reports {
+            Ok(reports) => proof_of_the_scheduled_path(&reports).is_none().then(|| unproven.to_owned()),
+            Err(error) => Some(format!("whether the schedule itself has run the job was not seen: {error}")),
+        }
     }
 
     /// The image of the job's container, when it is not pinned by its digest.

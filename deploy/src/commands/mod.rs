@@ -1,12 +1,18 @@
 //! The verbs, one file each. A verb is a story of a few lines: observe, plan, guard, apply, report.
 
 pub mod apply;
+pub mod completions;
+pub mod destroy;
 pub mod disable;
 pub mod enable;
+pub mod export;
+pub mod iam;
+pub mod init;
 pub mod look;
 pub mod plan;
 pub mod status;
 pub mod trigger_now;
+pub mod verify;
 
 use crate::cli::Global;
 use crate::cloud::Aws;

@@ -137,8 +137,9 @@ async fn report(context: &Context, look: &Look, proven: &Proven, verified: &Veri
     let until = verified.at().checked_add(job.gate.max_age).map_or_else(|_| "further notice".to_owned(), minute);
     out!("  receipt   {}, counts until {until} if nothing moves", look.desired.receipt_parameter);
     out!();
-    if !look.schedule_has_run(context).await {
-        out!("note: the scheduled path is unproven: this run had your rights, not those of the scheduler's role");
+    let unproven = "the scheduled path is unproven: this run had your rights, not those of the scheduler's role";
+    if let Some(note) = look.scheduled_path_note(context, unproven).await {
+        out!("note: {note}");
     }
     if look.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Disabled) {
         out!("next: {} enable", context.program);

@@ -2,10 +2,13 @@
 
 mod apply;
 mod config;
+mod destroy;
 mod disable;
 mod drift;
 mod enable;
 mod faults;
+mod help;
+mod iam;
 mod inside;
 mod memory;
 mod normalise;
@@ -18,3 +21,5 @@ mod scene;
 mod status;
 mod story;
 mod trigger_now;
+mod verify;
+mod ways;

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use deploy::model::Schedule;
 use geuneul::{Outcome, RunReport, SourceName, Trigger};
-use rehearsal::local_aws::{Image, Invocation, LocalAws, World, WorldSpec};
+use rehearsal::local_aws::{Image, Images, Invocation, LocalAws, World, WorldSpec};
 use rehearsal::{RunDir, toolbox};
 use serde_json::{Value, json};
 
@@ -31,10 +31,19 @@ pub struct Scene {
 impl Scene {
     /// The world before `deploy`, with a container that reports rows and ends with 0.
     pub fn set() -> Scene {
+        Scene::set_on(LocalAws::start)
+    }
+
+    /// The same, where signatures are verified and a caller who is not root has only what its policies say.
+    pub fn enforcing() -> Scene {
+        Scene::set_on(LocalAws::start_enforcing)
+    }
+
+    fn set_on(start: impl FnOnce(Images) -> anyhow::Result<LocalAws>) -> Scene {
         let folder = toolbox().and_then(|tools| tools.new_run()).expect("a folder");
         let script = folder.path().join("job.sh");
         let shell = Image { entrypoint: vec!["/bin/sh".into(), script.display().to_string()], ..Image::default() };
-        let aws = LocalAws::start([(IMAGE.to_owned(), shell)].into()).expect("the local AWS");
+        let aws = start([(IMAGE.to_owned(), shell)].into()).expect("the local AWS");
         let world = aws.world(&WorldSpec::new(IMAGE)).expect("the world");
         let subnets = world.subnets.iter().map(|id| format!("{id:?}")).collect::<Vec<_>>().join(", ");
         let config = format!(
@@ -170,10 +179,11 @@ from = "env:API_KEY"
         self.aws.wait_for_task(&tasks[0]).expect("the task stops");
     }
 
-    /// One call of ECS or SSM, as anybody beside `deploy` could make it.
+    /// One call of ECS, SSM or CloudWatch Logs, as anybody beside `deploy` could make it.
     pub fn call(&self, service: &str, action: &str, body: &Value) -> Value {
         let target = match service {
             "ecs" => "AmazonEC2ContainerServiceV20141113",
+            "logs" => "Logs_20140328",
             _ => "AmazonSSM",
         };
         let headers = format!("X-Amz-Target: {target}.{action}\r\nContent-Type: application/x-amz-json-1.1");

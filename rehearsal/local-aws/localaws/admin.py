@@ -36,6 +36,7 @@ class Admin:
             ("POST", "/tasks/wait"): _wait_for_task,
             ("POST", "/images"): lambda body: self._engine.images.update(body),
             ("POST", "/world"): lambda body: world.make(self._endpoint, body),
+            ("POST", "/users"): lambda body: world.user(self._endpoint, body["name"], body["policy"]),
             ("GET", "/state"): lambda _: redact.state(),
         }
 

@@ -6,7 +6,7 @@ import uuid
 from urllib.parse import parse_qs
 from xml.sax.saxutils import escape
 
-from . import faults, iam, redact
+from . import authority, faults, iam, redact
 from .seam import Refused, actions, app, evaluator, get_account_id, router
 
 QUERY_PROTOCOL = {"iam", "sts", "ec2"}
@@ -34,7 +34,11 @@ async def gateway(scope, receive, send):
     elif fault := faults.hit(call["service"], call["action"], "before") or (service == "iam" and _malformed(name, request)):
         await _send(send, call, _error(service, fault))
     else:
+        authority.ask(name, scope["path"], body, query)
         await app.app(scope, _replay(body), reply)
+        if missing := authority.refused():
+            await _send(send, call, _denied(service, *missing, headers))
+            return
         _learn(name, request, reply.status)
         if fault := faults.hit(call["service"], call["action"], "after"):
             await _send(send, call, _error(service, fault))

@@ -29,6 +29,8 @@ NAMES = {
     "ministack.core.iam_evaluator": [
         "EvalContext",
         "evaluate",
+        "enforce",
+        "AuthError",
         "caller_arn",
         "parse_policy_document",
         "_action_matches",
@@ -55,7 +57,7 @@ NAMES = {
     ],
     "ministack.services.ecs_metadata": ["register_container", "unregister_token", "set_task_status"],
     "ministack.services.eventbridge": ["_parse_cron_fields", "_cron_next_fire"],
-    "ministack.services.iam": ["_roles"],
+    "ministack.services.iam": ["_roles", "_IAM_HANDLERS"],
     "ministack.services.scheduler": ["handle_request"],
     "ministack.services.secretsmanager": ["resolve_secret_string"],
     "ministack.services.ssm": ["resolve_parameter_value", "_parameters", "_parameter_history", "_tags", "_put_parameter"],
@@ -94,6 +96,8 @@ ecs = _modules["ministack.services.ecs"]
 metadata = _modules["ministack.services.ecs_metadata"]
 eventbridge = _modules["ministack.services.eventbridge"]
 iam = _modules["ministack.services.iam"]
+iam_service = iam
+AuthError = evaluator.AuthError
 scheduler = _modules["ministack.services.scheduler"]
 secretsmanager = _modules["ministack.services.secretsmanager"]
 ssm = _modules["ministack.services.ssm"]

@@ -7,6 +7,11 @@ with everything a real one has, except the secret. Made through the API, as anyb
 import json
 import urllib.request
 from urllib.parse import urlencode
+from xml.etree import ElementTree
+
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 
 from .gateway import OWN
 from .seam import ACCOUNT, REGION, ec2, request_scope
@@ -37,6 +42,7 @@ EXECUTION = json.dumps(
         ],
     }
 )
+_keys = {}  # user -> [access key id, secret access key]
 TARGETS = {"ecs": "AmazonEC2ContainerServiceV20141113", "logs": "Logs_20140328"}
 DEFAULTS = {"cluster": "geuneul", "family": "geuneul", "container": "app", "sidecar": None, "environment": {}, "command": None}
 
@@ -131,8 +137,19 @@ def _role(call, name):
     return f"arn:aws:iam::{ACCOUNT}:role/{name}"
 
 
+def user(endpoint, name, policy):
+    """A caller who may do what the policy says and nothing else; a known name keeps its key and gets the new policy."""
+    call = _Caller(endpoint)
+    if name not in _keys:
+        call.form("iam", "CreateUser", UserName=name)
+        answer = ElementTree.fromstring(call.form("iam", "CreateAccessKey", UserName=name))
+        _keys[name] = [answer.find(f".//{{*}}{member}").text for member in ("AccessKeyId", "SecretAccessKey")]
+    call.form("iam", "PutUserPolicy", UserName=name, PolicyName="all", PolicyDocument=json.dumps(policy))
+    return dict(zip(("access_key_id", "secret_access_key"), _keys[name]))
+
+
 class _Caller:
-    """AWS calls without an SDK: the server does not verify signatures, only who and where."""
+    """AWS calls as root, without an SDK."""
 
     def __init__(self, endpoint):
         self._endpoint = endpoint
@@ -143,11 +160,12 @@ class _Caller:
 
     def form(self, service, action, **parameters):
         body = urlencode({"Action": action, "Version": "2010-05-08", **parameters}).encode()
-        self._post(service, {"Content-Type": "application/x-www-form-urlencoded"}, body)
+        return self._post(service, {"Content-Type": "application/x-www-form-urlencoded"}, body)
 
     def _post(self, service, headers, body):
-        scope = f"AWS4-HMAC-SHA256 Credential=test/20260101/{REGION}/{service}/aws4_request, SignedHeaders=host, Signature=0"
-        request = urllib.request.Request(self._endpoint, body, {**headers, **OWN, "Authorization": scope})
+        signed = AWSRequest("POST", f"{self._endpoint}/", data=body, headers=headers)
+        SigV4Auth(Credentials("test", "test"), service, REGION).add_auth(signed)
+        request = urllib.request.Request(signed.url, body, {**dict(signed.headers), **OWN})
         try:
             with urllib.request.urlopen(request) as response:
                 return response.read()

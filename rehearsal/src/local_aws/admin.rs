@@ -118,7 +118,22 @@ pub struct Invocation {
     pub failures: Vec<Failure>,
 }
 
+/// A caller who is not root.
+#[derive(Debug, Clone, Deserialize)]
+pub struct User {
+    /// `AWS_ACCESS_KEY_ID`
+    pub access_key_id: String,
+    /// `AWS_SECRET_ACCESS_KEY`
+    pub secret_access_key: String,
+}
+
 impl LocalAws {
+    /// A user who may do what the policy says; it counts only after [`LocalAws::start_enforcing`]. A known name keeps its key and
+    /// gets the new policy.
+    pub fn user(&self, name: &str, policy: &Value) -> Result<User> {
+        self.ask("POST", "/users", &json!({ "name": name, "policy": policy }))
+    }
+
     /// Makes the world that was there before `deploy`; its calls are not counted.
     pub fn world(&self, spec: &WorldSpec) -> Result<World> {
         self.ask("POST", "/world", &json!(spec))

@@ -1,0 +1,281 @@
+//! The least that a caller must be allowed for each verb, as a policy document.
+//!
+//! A test proves each against a local AWS that enforces policies: with exactly this document the verb succeeds, and without any one of
+//! its actions it fails, or says what it could not do.
+//!
+//! Architecture invariant: no I/O, no async, no clock, no SDK.
+
+use clap::ValueEnum;
+use serde_json::{Map, Value, json};
+
+use crate::desired::Desired;
+
+/// Whom the policy is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum For {
+    /// Whoever runs `deploy plan`.
+    Plan,
+    /// Whoever runs `deploy apply`.
+    Apply,
+    /// Whoever runs `deploy trigger-now`.
+    Trigger,
+    /// Whoever runs `deploy enable`.
+    Enable,
+    /// Whoever runs `deploy disable`, `--delete` included.
+    Disable,
+    /// Whoever runs `deploy status`.
+    Status,
+    /// Whoever runs `deploy verify`.
+    Verify,
+    /// Whoever runs `deploy destroy`.
+    Destroy,
+    /// The scheduler's role itself.
+    Scheduler,
+}
+
+/// The roles that the task definition names, by ARN; empty when they are not known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskRoles {
+    /// It fetches image and secrets.
+    pub execution: Option<String>,
+    /// The container has it.
+    pub task: Option<String>,
+    /// Whether the task definition could be read; else any role must do.
+    pub known: bool,
+}
+
+/// The policy document.
+pub fn policy(desired: &Desired, roles: &TaskRoles, wanted: For) -> Value {
+    let mut draft = Draft { desired, roles, statements: Vec::new() };
+    match wanted {
+        For::Plan => draft.plan(),
+        For::Apply => draft.apply(),
+        For::Trigger => draft.trigger(),
+        For::Enable => draft.enable(),
+        For::Disable => draft.disable(),
+        For::Status => draft.status(),
+        For::Verify => draft.verify(),
+        For::Destroy => draft.destroy(),
+        For::Scheduler => return draft.scheduler(),
+    }
+    json!({ "Version": "2012-10-17", "Statement": draft.statements })
+}
+
+struct Draft<'a> {
+    desired: &'a Desired,
+    roles: &'a TaskRoles,
+    statements: Vec<Value>,
+}
+
+impl Draft<'_> {
+    fn allow(&mut self, actions: &[&str], resources: Vec<String>) {
+        self.allow_when(actions, resources, None);
+    }
+
+    fn allow_when(&mut self, actions: &[&str], mut resources: Vec<String>, when: Option<(&str, &str, &str)>) {
+        resources.sort();
+        resources.dedup();
+        // A statement about no resource at all is malformed.
+        if resources.is_empty() {
+            return;
+        }
+        let mut statement = json!({ "Effect": "Allow", "Action": actions, "Resource": resources });
+        if let Some((operator, key, value)) = when {
+            statement["Condition"] = json!({ operator: { key: value } });
+        }
+        self.statements.push(statement);
+    }
+
+    /// What decides about a plan, the receipt and the log group left out.
+    fn look(&mut self) {
+        let everything = || vec!["*".to_owned()];
+        if !self.desired.parameters.is_empty() {
+            self.allow(&["ssm:DescribeParameters"], everything());
+        }
+        self.allow(&["ecs:DescribeTaskDefinition"], everything());
+        self.allow(&["iam:GetRole"], vec![self.desired.role.arn.clone()]);
+        self.allow(&["iam:GetRolePolicy"], self.roles_with_our_policies());
+        self.allow(&["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
+        self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
+    }
+
+    fn look_at_receipt(&mut self) {
+        self.allow(&["ssm:GetParameter"], vec![self.receipt()]);
+    }
+
+    fn look_at_log_group(&mut self) {
+        self.allow(&["logs:DescribeLogGroups"], vec![self.arn("logs", "log-group:*")]);
+    }
+
+    fn look_at_runs(&mut self) {
+        self.allow(&["logs:DescribeLogStreams", "logs:GetLogEvents"], vec![self.arn("logs", "log-group:*")]);
+    }
+
+    fn plan(&mut self) {
+        self.look();
+        self.look_at_receipt();
+        self.look_at_log_group();
+        self.allow(&["ssm:ListTagsForResource"], self.parameters());
+    }
+
+    fn apply(&mut self) {
+        self.plan();
+        self.allow(&["ssm:PutParameter", "ssm:AddTagsToResource"], self.parameters());
+        self.allow(&["ecs:RegisterTaskDefinition"], vec!["*".to_owned()]);
+        let family = self.arn("ecs", &format!("task-definition/{}:*", self.desired.job.family));
+        let when = ("StringEquals", "ecs:CreateAction", "RegisterTaskDefinition");
+        self.allow_when(&["ecs:TagResource"], vec![family], Some(when));
+        self.pass_task_roles();
+        if self.desired.role.ours {
+            let role = vec![self.desired.role.arn.clone()];
+            self.allow(&["iam:CreateRole", "iam:TagRole", "iam:UpdateAssumeRolePolicy"], role);
+        }
+        self.allow(&["iam:PutRolePolicy"], self.roles_with_our_policies());
+        self.allow(&["scheduler:CreateScheduleGroup", "scheduler:TagResource"], vec![self.desired.group_arn()]);
+        self.allow(&["scheduler:CreateSchedule", "scheduler:UpdateSchedule"], vec![self.schedule()]);
+        self.pass_scheduler_role();
+    }
+
+    fn trigger(&mut self) {
+        self.look();
+        self.look_at_runs();
+        let receipt = vec![self.receipt()];
+        self.allow(&["ssm:PutParameter", "ssm:AddTagsToResource", "ssm:ListTagsForResource"], receipt);
+        let cluster = self.desired.cluster_arn();
+        let on_the_cluster = Some(("ArnEquals", "ecs:cluster", cluster.as_str()));
+        self.allow_when(&["ecs:ListTasks"], vec!["*".to_owned()], on_the_cluster);
+        let family = self.arn("ecs", &format!("task-definition/{}:*", self.desired.job.family));
+        self.allow_when(&["ecs:RunTask"], vec![family], on_the_cluster);
+        let tasks = format!("{}/*", cluster.replacen(":cluster/", ":task/", 1));
+        self.allow(&["ecs:DescribeTasks"], vec![tasks]);
+        self.pass_task_roles();
+    }
+
+    fn enable(&mut self) {
+        self.look();
+        self.look_at_receipt();
+        self.look_at_runs();
+        self.allow(&["scheduler:UpdateSchedule"], vec![self.schedule()]);
+        self.pass_scheduler_role();
+    }
+
+    fn disable(&mut self) {
+        self.allow(&["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
+        let actions = ["scheduler:GetSchedule", "scheduler:UpdateSchedule", "scheduler:DeleteSchedule"];
+        self.allow(&actions, vec![self.schedule()]);
+        self.pass_scheduler_role();
+    }
+
+    fn status(&mut self) {
+        self.look();
+        self.look_at_receipt();
+        self.look_at_runs();
+    }
+
+    fn verify(&mut self) {
+        if !self.desired.parameters.is_empty() {
+            self.allow(&["ssm:DescribeParameters"], vec!["*".to_owned()]);
+        }
+        self.allow(&["ecs:DescribeTaskDefinition"], vec!["*".to_owned()]);
+        self.allow(&["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
+        self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
+        self.look_at_log_group();
+        self.allow(&["ecs:DescribeClusters"], vec![self.desired.cluster_arn()]);
+        let mut roles = self.task_roles();
+        roles.push(self.desired.role.arn.clone());
+        self.allow(&["iam:GetRole"], roles);
+        let mut asked = self.execution_role();
+        asked.push(self.desired.role.arn.clone());
+        self.allow(&["iam:SimulatePrincipalPolicy"], asked);
+    }
+
+    fn destroy(&mut self) {
+        let everything = || vec!["*".to_owned()];
+        let mut parameters = self.parameters();
+        parameters.push(self.receipt());
+        self.allow(&["ssm:DescribeParameters"], everything());
+        self.allow(&["ssm:ListTagsForResource", "ssm:DeleteParameter"], parameters);
+        self.allow(&["ecs:DescribeTaskDefinition"], everything());
+        if !self.desired.parameters.is_empty() {
+            self.allow(&["iam:GetRolePolicy", "iam:DeleteRolePolicy"], self.execution_role());
+        }
+        let role = vec![self.desired.role.arn.clone()];
+        self.allow(&["iam:GetRole"], role.clone());
+        if self.desired.role.ours {
+            let actions =
+                ["iam:ListRolePolicies", "iam:ListAttachedRolePolicies", "iam:DeleteRolePolicy", "iam:DeleteRole"];
+            self.allow(&actions, role);
+        }
+        let actions = ["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource", "scheduler:DeleteScheduleGroup"];
+        self.allow(&actions, vec![self.desired.group_arn()]);
+        self.allow(&["scheduler:ListSchedules"], everything());
+        self.allow(&["scheduler:GetSchedule", "scheduler:DeleteSchedule"], vec![self.schedule()]);
+    }
+
+    /// The same document that `apply` writes.
+    fn scheduler(&self) -> Value {
+        let mut members = Map::new();
+        let any = (!self.roles.known).then(|| self.any_role());
+        for (member, role) in [("executionRoleArn", &self.roles.execution), ("taskRoleArn", &self.roles.task)] {
+            if let Some(role) = role.as_ref().or(any.as_ref()) {
+                members.insert(member.to_owned(), role.clone().into());
+            }
+        }
+        serde_json::from_str(&self.desired.scheduler_policy(&members).0).unwrap_or_default()
+    }
+
+    fn pass_task_roles(&mut self) {
+        let when = ("StringEquals", "iam:PassedToService", "ecs-tasks.amazonaws.com");
+        self.allow_when(&["iam:PassRole"], self.task_roles(), Some(when));
+    }
+
+    fn pass_scheduler_role(&mut self) {
+        let when = ("StringEquals", "iam:PassedToService", "scheduler.amazonaws.com");
+        self.allow_when(&["iam:PassRole"], vec![self.desired.role.arn.clone()], Some(when));
+    }
+
+    fn parameters(&self) -> Vec<String> {
+        self.desired.parameters.iter().map(|parameter| parameter.arn.clone()).collect()
+    }
+
+    fn receipt(&self) -> String {
+        self.desired.parameter_arn(&self.desired.receipt_parameter)
+    }
+
+    fn schedule(&self) -> String {
+        self.arn("scheduler", &format!("schedule/{}/{}", self.desired.timing().group, self.desired.job.name))
+    }
+
+    fn any_role(&self) -> String {
+        self.desired.role_arn("*")
+    }
+
+    fn execution_role(&self) -> Vec<String> {
+        match &self.roles.execution {
+            Some(role) => vec![role.clone()],
+            None if self.roles.known => Vec::new(),
+            None => vec![self.any_role()],
+        }
+    }
+
+    fn task_roles(&self) -> Vec<String> {
+        let mut roles = self.execution_role();
+        roles.extend(self.roles.task.clone());
+        roles
+    }
+
+    fn roles_with_our_policies(&self) -> Vec<String> {
+        let mut roles = vec![self.desired.role.arn.clone()];
+        if !self.desired.parameters.is_empty() {
+            roles.extend(self.execution_role());
+        }
+        roles
+    }
+
+    fn arn(&self, service: &str, tail: &str) -> String {
+        // The group's ARN has partition, region and account where every regional ARN has them.
+        let group = self.desired.group_arn();
+        let parts: Vec<_> = group.splitn(6, ':').collect();
+        format!("{}:{}:{service}:{}:{}:{tail}", parts[0], parts[1], parts[3], parts[4])
+    }
+}

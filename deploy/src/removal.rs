@@ -1,0 +1,264 @@
+//! What `destroy` would delete and what it leaves: a pure function of what is wanted and what is there.
+//!
+//! The order is the reverse of `apply`: what fires goes first, what it needs goes last. Only what carries our mark is deleted.
+//!
+//! Architecture invariant: no I/O, no async, no clock, no SDK, no printing.
+
+use std::fmt;
+
+use crate::desired::{Desired, SCHEDULER_POLICY_NAME, role_name};
+use crate::model::{Group, Live, Parameter, Schedule, Seen, State, tags};
+use crate::observe::execution_role;
+use crate::templates::EXECUTION_POLICY_SID;
+
+/// One deletion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Removal {
+    /// The schedule.
+    Schedule {
+        /// Its group.
+        group: String,
+        /// Its name.
+        name: String,
+        /// Whether it fires now.
+        state: State,
+    },
+    /// The schedule group, when nothing else is in it.
+    Group {
+        /// Its name.
+        name: String,
+    },
+    /// An inline policy.
+    RolePolicy {
+        /// The role.
+        role: String,
+        /// The policy.
+        policy: String,
+    },
+    /// A role.
+    Role {
+        /// Its name.
+        name: String,
+    },
+    /// A parameter, with every version.
+    Parameter {
+        /// Its name.
+        name: String,
+        /// What it holds.
+        holds: String,
+    },
+}
+
+impl fmt::Display for Removal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Removal::Schedule { group, name, state } => write!(f, "schedule {group}/{name}, {state}"),
+            Removal::Group { name } => write!(f, "schedule group {name}"),
+            Removal::RolePolicy { role, policy } => write!(f, "policy {role}/{policy}"),
+            Removal::Role { name } => write!(f, "role {name}"),
+            Removal::Parameter { name, holds } => write!(f, "parameter {name}, {holds}"),
+        }
+    }
+}
+
+/// Something that stays, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// What.
+    pub thing: String,
+    /// Why it stays.
+    pub why: String,
+    /// Whether it may be ours and could not be looked at.
+    pub unread: bool,
+}
+
+/// Everything that would keep IAM from deleting a role.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RolePolicies {
+    /// The names of its inline policies.
+    pub inline: Vec<String>,
+    /// The names of the policies that are attached to it.
+    pub attached: Vec<String>,
+}
+
+/// What a plan does not look at, and a deletion must.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beside {
+    /// Every schedule of the group.
+    pub schedules: Seen<Vec<String>>,
+    /// The policies of the scheduler's role.
+    pub role_policies: Seen<RolePolicies>,
+    /// The parameter of the receipt.
+    pub receipt: Seen<Parameter>,
+}
+
+/// What goes, in this order, and what stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Removals {
+    /// The deletions, in order.
+    pub steps: Vec<Removal>,
+    /// What stays.
+    pub left: Vec<Left>,
+}
+
+/// What `destroy` would do.
+pub fn removals(desired: &Desired, live: &Live, beside: &Beside) -> Removals {
+    let mut plan = Removals::default();
+    plan.schedule_and_group(desired, live, beside);
+    let fires_on = live.schedule != Seen::Absent && plan.steps.is_empty();
+    plan.scheduler_role(desired, live, beside);
+    plan.execution_policy(desired, live);
+    plan.parameter(&beside.receipt, &desired.receipt_parameter, "the receipt", &desired.job.name);
+    for (wanted, seen) in desired.parameters.iter().zip(&live.parameters) {
+        plan.parameter(seen, &wanted.name, &format!("the secret {}", wanted.env), &desired.job.name);
+    }
+    if fires_on {
+        for step in std::mem::take(&mut plan.steps) {
+            plan.leave(step.to_string(), "the schedule that stays may need it");
+        }
+    }
+    plan.task_definition(desired, live);
+    plan
+}
+
+impl Removals {
+    fn leave(&mut self, thing: impl Into<String>, why: impl Into<String>) {
+        self.left.push(Left { thing: thing.into(), why: why.into(), unread: false });
+    }
+
+    fn unread(&mut self, thing: impl Into<String>, why: &str) {
+        self.left.push(Left { thing: thing.into(), why: format!("could not look: {why}"), unread: true });
+    }
+
+    /// A schedule cannot be tagged: whose it is, its group says.
+    fn schedule_and_group(&mut self, desired: &Desired, live: &Live, beside: &Beside) {
+        let (group, job) = (&desired.timing().group, &desired.job.name);
+        let (the_group, the_schedule) = (format!("schedule group {group}"), format!("schedule {group}/{job}"));
+        let tags = match &live.group {
+            Seen::Absent => return,
+            Seen::Hidden { why } => Err((why.as_str(), true)),
+            Seen::Present(Group { tags: None, .. }) => Err(("its tags are hidden", true)),
+            Seen::Present(Group { tags: Some(found), .. }) if !tags::are_ours(found, job) => {
+                Err(("not ours: the group's tags are not those of this job", false))
+            }
+            Seen::Present(_) => Ok(()),
+        };
+        if let Err((why, unread)) = tags {
+            let things = [(live.schedule != Seen::Absent).then_some(the_schedule), Some(the_group)];
+            for thing in things.into_iter().flatten() {
+                if unread { self.unread(thing, why) } else { self.leave(thing, why) }
+            }
+            return;
+        }
+        match &live.schedule {
+            Seen::Absent => {}
+            Seen::Hidden { why } => {
+                self.unread(the_schedule, why);
+                return self.leave(the_group, "a schedule is still in it");
+            }
+            Seen::Present(schedule) => {
+                let state = Schedule::state(schedule);
+                self.steps.push(Removal::Schedule { group: group.clone(), name: job.clone(), state });
+            }
+        }
+        match &beside.schedules {
+            _ if group == "default" => self.leave(the_group, "AWS's own, which cannot be deleted"),
+            Seen::Hidden { why } => self.unread(the_group, why),
+            Seen::Absent => {}
+            Seen::Present(names) => match names.iter().filter(|name| *name != job).collect::<Vec<_>>().as_slice() {
+                [] => self.steps.push(Removal::Group { name: group.clone() }),
+                others => {
+                    let others = others.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
+                    self.leave(the_group, format!("other schedules are in it, and would go with it: {others}"));
+                }
+            },
+        }
+    }
+
+    fn scheduler_role(&mut self, desired: &Desired, live: &Live, beside: &Beside) {
+        let name = desired.role.name.clone();
+        let thing = format!("role {name}");
+        let found = match &live.scheduler_role {
+            Seen::Absent => return,
+            Seen::Hidden { why } => return self.unread(thing, why),
+            Seen::Present(_) if !desired.role.ours => return self.leave(thing, "given in the configuration, not ours"),
+            Seen::Present(found) => found,
+        };
+        if !tags::are_ours(&found.tags, &desired.job.name) {
+            return self.leave(thing, "not ours: its tags are not those of this job");
+        }
+        let RolePolicies { inline, attached } = match &beside.role_policies {
+            Seen::Absent => return,
+            Seen::Hidden { why } => return self.unread(thing, why),
+            Seen::Present(policies) => policies,
+        };
+        let others: Vec<_> = inline.iter().filter(|policy| *policy != SCHEDULER_POLICY_NAME).chain(attached).collect();
+        if let Some(first) = others.first() {
+            return self.leave(thing, format!("somebody gave it the policy {first}, which is not ours"));
+        }
+        if !inline.is_empty() {
+            self.steps.push(Removal::RolePolicy { role: name.clone(), policy: SCHEDULER_POLICY_NAME.to_owned() });
+        }
+        self.steps.push(Removal::Role { name });
+    }
+
+    /// An inline policy cannot be tagged; our statement's id is the mark.
+    fn execution_policy(&mut self, desired: &Desired, live: &Live) {
+        let policy = desired.execution_policy_name();
+        let Some(role) = execution_role(desired, &live.task_definition) else {
+            if !desired.parameters.is_empty() {
+                let why = "the execution role is not known: the task definition could not be read";
+                self.unread(format!("policy {policy}"), why);
+            }
+            return;
+        };
+        let role = role_name(&role).to_owned();
+        match &live.execution_policy {
+            None | Some(Seen::Absent) => {}
+            Some(Seen::Hidden { why }) => self.unread(format!("policy {role}/{policy}"), why),
+            Some(Seen::Present(found)) if found.0.contains(EXECUTION_POLICY_SID) => {
+                self.steps.push(Removal::RolePolicy { role, policy });
+            }
+            Some(Seen::Present(_)) => self.leave(format!("policy {role}/{policy}"), "not ours: it lacks our statement"),
+        }
+    }
+
+    fn parameter(&mut self, seen: &Seen<Parameter>, name: &str, holds: &str, job: &str) {
+        let thing = format!("parameter {name}");
+        match seen {
+            Seen::Absent => {}
+            Seen::Hidden { why } => self.unread(thing, why),
+            Seen::Present(Parameter { tags: None, .. }) => self.unread(thing, "its tags are hidden"),
+            Seen::Present(Parameter { tags: Some(found), .. }) if tags::are_ours(found, job) => {
+                self.steps.push(Removal::Parameter { name: name.to_owned(), holds: holds.to_owned() });
+            }
+            Seen::Present(_) => self.leave(thing, "not ours: its tags are not those of this job"),
+        }
+    }
+
+    /// Revisions stay: a service may run them, and only their owner knows. But whoever starts one needs its parameters.
+    fn task_definition(&mut self, desired: &Desired, live: &Live) {
+        let family = &desired.job.family;
+        match &live.task_definition {
+            Seen::Absent => {}
+            Seen::Hidden { why } => self.leave(format!("task definition {family}"), format!("could not look: {why}")),
+            Seen::Present(found) => {
+                let newest = found.reference();
+                let newest = newest.as_ref().map_or(family.as_str(), |reference| reference.family_and_revision());
+                let secrets = found.container(&desired.job.container).and_then(|container| container.get("secrets"));
+                let ours: Vec<_> = secrets.and_then(|list| list.as_array()).into_iter().flatten().collect();
+                let names_one = ours.iter().any(|secret| {
+                    let from = desired.parameter_arn(secret["valueFrom"].as_str().unwrap_or_default());
+                    desired.parameters.iter().any(|parameter| parameter.arn == from)
+                });
+                let why = match names_one {
+                    true => {
+                        "a service may run it; it names a parameter of ours, without which no new task of it starts"
+                    }
+                    false => "not ours to delete, and it needs nothing of ours",
+                };
+                self.leave(format!("task definition {newest}"), why);
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! `iam --for VERB`: with exactly that policy the verb succeeds, and without any one of its actions it does not, or says what it misses.
+
+use deploy::cloud::{Roles, Schedules};
+use deploy::model::{PolicyDocument, State};
+use rehearsal::local_aws::User;
+use serde_json::{Value, json};
+
+use crate::inside;
+use crate::scene::{JOB, Scene};
+
+/// The policy that `deploy iam` prints.
+fn policy(scene: &Scene, whom: &str) -> Value {
+    let output = scene.expect(&["iam", "--for", whom], 0);
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Every (action, policy without it): from one statement at a time.
+fn without_one(policy: &Value) -> Vec<(String, Value)> {
+    let mut all = Vec::new();
+    for (i, statement) in policy["Statement"].as_array().unwrap().iter().enumerate() {
+        for (j, action) in statement["Action"].as_array().unwrap().iter().enumerate() {
+            let mut less = policy.clone();
+            let actions = less["Statement"][i]["Action"].as_array_mut().unwrap();
+            actions.remove(j);
+            if actions.is_empty() {
+                less["Statement"].as_array_mut().unwrap().remove(i);
+            }
+            all.push((action.as_str().unwrap().to_owned(), less));
+        }
+    }
+    all
+}
+
+/// What a verb of this caller ended with, and everything that it said.
+fn run(scene: &Scene, caller: &User, arguments: &[&str]) -> (i32, String) {
+    let output = scene.deploy(arguments).envs(scene.aws.env_of(caller)).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code().unwrap(), String::from_utf8(said).unwrap())
+}
+
+/// One verb, or several in a row, that a policy is for.
+struct Story<'a> {
+    whom: &'a str,
+    /// Puts the world into the state in which the story begins; as root.
+    begin: &'a dyn Fn(&Scene),
+    /// Between two commands; as root.
+    meanwhile: &'a dyn Fn(&Scene),
+    commands: &'a [(&'a [&'a str], i32)],
+}
+
+impl Story<'_> {
+    fn is_exactly_allowed(&self, scene: &Scene) {
+        let policy = policy(scene, self.whom);
+        let tell = |policy: &Value| -> (bool, String) {
+            let caller = scene.aws.user(self.whom, policy).unwrap();
+            (self.begin)(scene);
+            let mut all = String::new();
+            for (i, (arguments, code)) in self.commands.iter().enumerate() {
+                if i > 0 {
+                    (self.meanwhile)(scene);
+                }
+                let (ended, said) = run(scene, &caller, arguments);
+                all += &said;
+                if ended != *code {
+                    return (false, format!("deploy {arguments:?} ended with {ended}\n{all}"));
+                }
+            }
+            (true, all)
+        };
+        let (succeeds, said) = tell(&policy);
+        let misses =
+            |said: &str| ["denied", "not authorized", "could not be seen"].iter().any(|words| said.contains(words));
+        assert!(succeeds && !misses(&said), "{} with all of {policy:#}:\n{said}", self.whom);
+        let all = without_one(&policy);
+        let needless = all.iter().filter(|(action, less)| {
+            let (succeeds, said) = tell(less);
+            succeeds && !(misses(&said) && (said.contains(action) || said.contains("could not be seen")))
+        });
+        let needless: Vec<_> = needless.map(|(action, _)| action).collect();
+        assert!(needless.is_empty(), "{} does not miss {needless:?}", self.whom);
+        println!("{}: succeeds with exactly these {} actions, and misses each", self.whom, all.len());
+    }
+}
+
+fn nothing(_: &Scene) {}
+
+fn read(scene: &Scene, whom: &str, arguments: &[&str], code: i32) {
+    Story { whom, begin: &nothing, meanwhile: &nothing, commands: &[(arguments, code)] }.is_exactly_allowed(scene);
+}
+
+#[test]
+fn what_only_looks_is_exactly_allowed() {
+    let scene = Scene::enforcing();
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    scene.expect(&["trigger-now"], 0);
+    read(&scene, "plan", &["plan", "--detailed-exitcode"], 0);
+    read(&scene, "status", &["status"], 0);
+    read(&scene, "verify", &["verify"], 0);
+}
+
+#[test]
+fn apply_is_exactly_allowed() {
+    let scene = Scene::enforcing();
+    let begin = |scene: &Scene| {
+        scene.expect(&["destroy", "--yes"], 0);
+        // A revision without the secret, so that one has to be registered.
+        inside::run(async {
+            use deploy::cloud::TaskDefinitions;
+            let cloud = inside::cloud(scene).await;
+            let mut members = cloud.task_definition(&scene.world.family).await.unwrap().writable();
+            members["containerDefinitions"][0].as_object_mut().unwrap().remove("secrets");
+            cloud.register(&members, &Default::default()).await.unwrap();
+        });
+    };
+    let drift = |scene: &Scene| {
+        inside::run(async {
+            let cloud = inside::cloud(scene).await;
+            let mut schedule = cloud.schedule(JOB, JOB).await.unwrap();
+            schedule.0.insert("ScheduleExpression".into(), json!("cron(0 5 2 * ? *)"));
+            cloud.update_schedule(&schedule).await.unwrap();
+            let anybody = json!({ "Version": "2012-10-17", "Statement": [{
+                "Effect": "Allow", "Principal": { "Service": "scheduler.amazonaws.com" }, "Action": "sts:AssumeRole"
+            }] });
+            let role = format!("{JOB}-scheduler");
+            cloud.update_trust(&role, &PolicyDocument(anybody.to_string())).await.unwrap();
+        });
+    };
+    let apply: (&[&str], i32) = (&["apply", "--disabled", "--yes"], 0);
+    Story { whom: "apply", begin: &begin, meanwhile: &drift, commands: &[apply, apply] }.is_exactly_allowed(&scene);
+}
+
+#[test]
+fn trigger_now_and_enable_are_exactly_allowed() {
+    let scene = Scene::enforcing();
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    let unproven = |scene: &Scene| {
+        let receipt = scene.receipt_parameter();
+        inside::run(async { inside::cloud(scene).await.delete_parameter(&receipt).await }).unwrap();
+    };
+    let story = Story { whom: "trigger", begin: &unproven, meanwhile: &nothing, commands: &[(&["trigger-now"], 0)] };
+    story.is_exactly_allowed(&scene);
+    scene.expect(&["trigger-now"], 0);
+    let disabled = |scene: &Scene| drop(scene.expect(&["disable"], 0));
+    let story = Story { whom: "enable", begin: &disabled, meanwhile: &nothing, commands: &[(&["enable"], 0)] };
+    story.is_exactly_allowed(&scene);
+}
+
+#[test]
+fn disable_and_destroy_are_exactly_allowed() {
+    let scene = Scene::enforcing();
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    let enabled = |scene: &Scene| {
+        scene.expect(&["apply", "--disabled", "--yes"], 0);
+        inside::run(async {
+            let cloud = inside::cloud(scene).await;
+            let schedule = cloud.schedule(JOB, JOB).await.unwrap().with_state(State::Enabled);
+            cloud.update_schedule(&schedule).await.unwrap();
+        });
+    };
+    let commands: [(&[&str], i32); 2] = [(&["disable"], 0), (&["disable", "--delete"], 0)];
+    Story { whom: "disable", begin: &enabled, meanwhile: &nothing, commands: &commands }.is_exactly_allowed(&scene);
+    let applied = |scene: &Scene| drop(scene.expect(&["apply", "--disabled", "--yes"], 0));
+    let commands: [(&[&str], i32); 1] = [(&["destroy", "--yes"], 0)];
+    Story { whom: "destroy", begin: &applied, meanwhile: &nothing, commands: &commands }.is_exactly_allowed(&scene);
+}
+
+#[test]
+fn the_schedulers_own_policy_is_the_one_that_apply_writes_and_runs_the_job() {
+    let scene = Scene::enforcing();
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    let role = format!("{JOB}-scheduler");
+    let written = inside::run(async { inside::cloud(&scene).await.role_policy(&role, "run-task").await }).unwrap();
+    let written = percent_encoding::percent_decode_str(&written.0).decode_utf8().unwrap().into_owned();
+    let policy = policy(&scene, "scheduler");
+    assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), policy);
+    scene.expect(&["trigger-now"], 0);
+    scene.expect(&["enable"], 0);
+    scene.fire();
+    for i in 0..policy["Statement"].as_array().unwrap().len() {
+        let mut less = policy.clone();
+        less["Statement"].as_array_mut().unwrap().remove(i);
+        inside::run(async {
+            let cloud = inside::cloud(&scene).await;
+            cloud.put_role_policy(&role, "run-task", &PolicyDocument(less.to_string())).await.unwrap();
+        });
+        let fired = scene.aws.advance_to_next_fire(&format!("{JOB}/{JOB}")).unwrap();
+        assert!(matches!(&fired[..], [one] if !one.delivered), "without statement {i}: {fired:?}");
+    }
+}
