@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use crate::cloud::{Answer, Cloud, CloudError};
 use crate::desired::Desired;
 use crate::explain;
+use crate::interrupt::{Interrupt, Interrupted};
 use crate::model::run_task::Parts;
 use crate::model::{RunTask, Schedule, TaskDefinitionRef};
 use crate::normalise::Normalisers;
@@ -22,6 +23,9 @@ pub struct Patience {
     /// Between the first two tries; each pause is twice as long as the one before, up to five seconds.
     pub pause: Duration,
 }
+
+/// The action of an error that is a person's Ctrl-C.
+pub(crate) const INTERRUPTED: &str = "deploy:apply";
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -56,8 +60,9 @@ pub async fn apply(
     let steps: Vec<&Step> = plan.steps().collect();
     let mut done = Vec::new();
     let mut registered = None;
+    let mut interrupt = Interrupt::listen();
     for (i, step) in steps.iter().enumerate() {
-        match patiently(cloud, step, values, &mut registered, patience, say).await {
+        match patiently(cloud, step, values, &mut registered, patience, &mut interrupt, say).await {
             Ok(outcome) => {
                 say(&format!("done: {outcome}"));
                 done.push(outcome);
@@ -75,12 +80,15 @@ pub async fn apply(
 pub async fn settle(cloud: &impl Cloud, desired: &Desired, wish: Wish, patience: Patience) -> anyhow::Result<Plan> {
     let wish = Wish { disabled: wish.disabled, adopt: false, rotate: false };
     let (deadline, mut pause) = (Instant::now() + patience.limit, patience.pause);
+    let mut interrupt = Interrupt::listen();
     loop {
         let plan = plan::plan(desired, &observe(cloud, desired).await?, wish, Normalisers::default());
         if plan.is_empty() || Instant::now() >= deadline {
             return Ok(plan);
         }
-        tokio::time::sleep(pause).await;
+        if interrupt.sleep(pause).await == Err(Interrupted) {
+            anyhow::bail!("interrupted with Ctrl-C; everything was written, and AWS does not show all of it yet");
+        }
         pause = LONGEST_PAUSE.min(pause * 2);
     }
 }
@@ -92,8 +100,11 @@ async fn patiently(
     values: &Values,
     registered: &mut Option<TaskDefinitionRef>,
     patience: Patience,
+    interrupt: &mut Interrupt,
     say: &mut dyn FnMut(&str),
 ) -> Answer<String> {
+    let stopped = |Interrupted| CloudError::local(INTERRUPTED, step.to_string(), "interrupted with Ctrl-C");
+    interrupt.sleep(Duration::ZERO).await.map_err(stopped)?;
     let (deadline, mut pause) = (Instant::now() + patience.limit, patience.pause);
     let mut waiting = false;
     loop {
@@ -103,7 +114,7 @@ async fn patiently(
                     say(&format!("waiting: IAM may need up to {} s to tell of the role", patience.limit.as_secs()));
                 }
                 waiting = true;
-                tokio::time::sleep(pause).await;
+                interrupt.sleep(pause).await.map_err(stopped)?;
                 pause = LONGEST_PAUSE.min(pause * 2);
             }
             answer => return answer,
@@ -128,6 +139,7 @@ async fn carry_out(
         }
         Step::TagParameter { name, tags } => cloud.tag_parameter(name, tags).await?,
         Step::PutRolePolicy { role, policy, document } => cloud.put_role_policy(role, policy, document).await?,
+        Step::DeleteRolePolicy { role, policy } => cloud.delete_role_policy(role, policy).await?,
         Step::Register { members, tags } => {
             let revision = cloud.register(members, tags).await?;
             let reference = revision.reference();
@@ -140,6 +152,7 @@ async fn carry_out(
         Step::CreateGroup { name, tags } => cloud.create_group(name, tags).await?,
         Step::TagGroup { arn, tags, .. } => cloud.tag_group(arn, tags).await?,
         Step::CreateSchedule(step) => cloud.create_schedule(&whole(step, registered.as_ref())?).await?,
+        Step::SwitchOff(schedule) => cloud.update_schedule(schedule).await?,
         Step::UpdateSchedule(step) => cloud.update_schedule(&whole(step, registered.as_ref())?).await?,
     }
     Ok(step.to_string())

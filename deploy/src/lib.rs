@@ -24,6 +24,7 @@ pub mod explain;
 pub mod fingerprint;
 pub mod fire_times;
 pub mod gate;
+pub mod interrupt;
 pub mod model;
 pub mod normalise;
 pub mod observe;

@@ -3,9 +3,9 @@
 use futures_util::future::join_all;
 
 use crate::check;
-use crate::cloud::{Answer, Cloud, seen};
+use crate::cloud::{Answer, Cloud, ErrorKind, Schedules, seen};
 use crate::desired::{Desired, SCHEDULER_POLICY_NAME, role_name};
-use crate::model::{Live, Seen, TaskDefinition};
+use crate::model::{Elsewhere, Live, Seen, TaskDefinition, tags};
 use crate::receipt::Receipt;
 
 /// What is there; the wrong account or region is refused.
@@ -33,9 +33,17 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
 
     let execution_role = execution_role(desired, &task_definition);
     let log_group = log_group(desired, &task_definition);
-    let (execution_policy, log_group) = tokio::join!(
+    let (schedule, group_found) = (schedule?, group_found?);
+    let (elsewhere, execution_policy, log_group) = tokio::join!(
         async {
-            match execution_role.filter(|_| !desired.parameters.is_empty()) {
+            match &schedule {
+                Seen::Absent => seen(elsewhere(cloud, desired).await),
+                Seen::Present(_) | Seen::Hidden { .. } => Ok(Seen::Absent),
+            }
+        },
+        async {
+            // Without a secret as well: the last one may just have been taken out of the configuration.
+            match execution_role {
                 Some(arn) => seen(cloud.role_policy(role_name(&arn), &desired.execution_policy_name()).await).map(Some),
                 None => Ok(None),
             }
@@ -54,11 +62,32 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
         execution_policy: execution_policy?,
         scheduler_role: scheduler_role?,
         scheduler_policy: scheduler_policy?,
-        group: group_found?,
-        schedule: schedule?,
+        group: group_found,
+        schedule,
+        elsewhere: elsewhere?,
         log_group: log_group?,
         receipt: receipt?.map(|text| Receipt::read(&text, &desired.owner)),
     })
+}
+
+/// The schedules of the job in other groups than the configuration's: what was made before `group` was changed fires on. A group
+/// of somebody else's is left out; one whose tags cannot be seen is not.
+pub async fn elsewhere(cloud: &impl Schedules, desired: &Desired) -> Answer<Vec<Elsewhere>> {
+    let mut found = Vec::new();
+    for one in cloud.schedules_named(&desired.job.name).await? {
+        if one.group == desired.timing().group {
+            continue;
+        }
+        let tags = match cloud.group(&one.group, &desired.in_group(&one.group).group_arn()).await {
+            Ok(group) => group.tags,
+            Err(error) if error.kind == ErrorKind::Denied => None,
+            Err(error) => return Err(error),
+        };
+        if tags.is_none_or(|tags| tags::are_ours(&tags, &desired.job.name)) {
+            found.push(one);
+        }
+    }
+    Ok(found)
 }
 
 /// The execution role of the task definition that will be used: the given one, else the family's.

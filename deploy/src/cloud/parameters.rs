@@ -54,7 +54,8 @@ impl Aws {
                     Some(other) => ParameterType::Other(other.as_str().to_owned()),
                     None => ParameterType::Other("unknown".to_owned()),
                 };
-                return Ok(Parameter { name: name.to_owned(), kind, version: found.version, tags: None });
+                let written_ms = found.last_modified_date.and_then(|at| at.to_millis().ok());
+                return Ok(Parameter { name: name.to_owned(), kind, version: found.version, written_ms, tags: None });
             }
             token = page.next_token.filter(|token| !token.is_empty());
             if token.is_none() {

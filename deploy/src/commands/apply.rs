@@ -50,6 +50,9 @@ pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
     }
     confirm(context, args.yes)?;
     let values = read_values(&plan)?;
+    if !args.yes {
+        look_again(context, wish, &plan).await?;
+    }
     let mut say = |line: &str| err!("{line}");
     if let Err(failure) = apply::apply(&context.aws, &plan, &values, Patience::IAM, &mut say).await {
         return Ok(report(&failure, &render::apply_command(&context.program, wish)));
@@ -90,6 +93,17 @@ fn confirm(context: &Context, yes: bool) -> anyhow::Result<()> {
         "y" | "yes" => Ok(()),
         _ => Err(Stop::refused("not confirmed; nothing was changed", "").into()),
     }
+}
+
+/// A person took their time: what they confirmed must still be what there is to do.
+async fn look_again(context: &Context, wish: Wish, confirmed: &Plan) -> anyhow::Result<()> {
+    let now = Look::at(context, wish).await?.plan;
+    if now == *confirmed {
+        return Ok(());
+    }
+    crate::out::data(format_args!("\n{}", render::plan(&now, context.style)));
+    let hint = format!("if this is what you want: {}", render::apply_command(&context.program, wish));
+    Err(Stop::refused("the world changed while you decided, and so would the plan; nothing was changed", hint).into())
 }
 
 /// Reads every value before anything is written, so that a missing one changes nothing.

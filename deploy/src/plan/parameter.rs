@@ -11,6 +11,11 @@ impl Draft<'_> {
             match seen {
                 Seen::Hidden { why } => self.hidden(Thing::Parameter, &wanted.name, why),
                 Seen::Absent => {
+                    if self.is_enabled() && !self.wish.disabled {
+                        let env = &wanted.env;
+                        let what = format!("the job is ENABLED, and a new value of {env} would move what it runs");
+                        self.keep_still(what);
+                    }
                     let WantedParameter { env, name, from, .. } = wanted.clone();
                     let why = format!("not found; its value will come from {from}");
                     let step = Step::CreateParameter { name, env, from, tags: desired.tags.clone() };
@@ -19,6 +24,10 @@ impl Draft<'_> {
                 Seen::Present(found) => self.parameter(wanted, found),
             }
         }
+    }
+
+    fn is_enabled(&self) -> bool {
+        self.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Enabled)
     }
 
     fn parameter(&mut self, wanted: &WantedParameter, found: &Parameter) {
@@ -34,8 +43,7 @@ impl Draft<'_> {
             return self.foreign(Thing::Parameter, name, "its value would be overwritten");
         }
         let mut steps = Vec::new();
-        let enabled = self.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Enabled);
-        if self.wish.rotate && enabled && !self.wish.disabled {
+        if self.wish.rotate && self.is_enabled() && !self.wish.disabled {
             self.keep_still(format!("the job is ENABLED, and another value of {env} would move what it runs"));
         }
         if self.wish.rotate {

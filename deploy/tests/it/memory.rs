@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use deploy::cloud::{
     Answer, CloudError, ErrorKind, LogGroups, Parameters, Receipts, Roles, Schedules, TaskDefinitions, Whoami,
 };
-use deploy::model::{Group, Identity, Parameter, ParameterType, PolicyDocument, Role, Schedule, Tags, TaskDefinition};
+use deploy::model::{
+    Elsewhere, Group, Identity, Parameter, ParameterType, PolicyDocument, Role, Schedule, Tags, TaskDefinition,
+};
 use deploy::secret::SecretValue;
 use serde_json::{Map, Value, json};
 
@@ -104,7 +106,8 @@ impl Parameters for Memory {
                 return Err(error(name, ErrorKind::Conflict, "ParameterAlreadyExists"));
             }
             let (kind, tags) = (ParameterType::SecureString, Some(tags.clone()));
-            world.parameters.insert(name.into(), Parameter { name: name.into(), kind, version: 1, tags });
+            let made = Parameter { name: name.into(), kind, version: 1, written_ms: None, tags };
+            world.parameters.insert(name.into(), made);
             Ok(1)
         })
     }
@@ -180,6 +183,13 @@ impl Roles for Memory {
             Ok(())
         })
     }
+
+    async fn delete_role_policy(&self, role: &str, policy: &str) -> Answer<()> {
+        self.write(policy, |world| {
+            world.policies.remove(&(role.into(), policy.into()));
+            Ok(())
+        })
+    }
 }
 
 impl Schedules for Memory {
@@ -205,6 +215,12 @@ impl Schedules for Memory {
 
     async fn schedule(&self, group: &str, name: &str) -> Answer<Schedule> {
         self.read(name, |world| world.schedules.get(&(group.into(), name.into())).cloned())
+    }
+
+    async fn schedules_named(&self, name: &str) -> Answer<Vec<Elsewhere>> {
+        let world = self.world.borrow();
+        let named = world.schedules.iter().filter(|((_, one), _)| one == name);
+        Ok(named.map(|((group, _), one)| Elsewhere { group: group.clone(), state: one.state() }).collect())
     }
 
     async fn create_schedule(&self, schedule: &Schedule) -> Answer<()> {

@@ -86,6 +86,7 @@ fn parameter(name: &'static str) -> impl Strategy<Value = Option<Parameter>> {
         name: name.into(),
         kind: kind.clone(),
         version,
+        written_ms: None,
         tags,
     });
     proptest::option::of(found)
