@@ -270,9 +270,9 @@ fn what_changes_while_somebody_decides_is_not_undone() {
 }
 
 #[test]
-fn the_last_report_of_the_run_itself_is_what_counts() {
+fn a_report_of_another_run_does_not_count() {
     let scene = Scene::applied();
-    // The container prints the line of last month, and then, when it has long been read, what really became of it.
+    // The container prints the line of last month, every month.
     let last_month = geuneul::RunReport { started_at: "2026-10-29T03:00:00Z".into(), ..report() };
     scene.next_run(&[&last_month.to_line()], 0);
     let said = String::from_utf8(scene.expect(&["trigger-now"], 4).stderr).unwrap();
