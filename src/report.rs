@@ -257,9 +257,10 @@ impl RunReport {
 
     /// Every fetched row is accounted for exactly once.
     pub fn adds_up(&self) -> bool {
-        let accounted = [self.rejected, self.inserted, self.updated, self.unchanged, self.reactivated];
-        self.fetched == accounted.iter().sum::<u64>()
-            && self.upserted == self.inserted + self.updated + self.reactivated
+        // Wider than a count: a report is a stranger's line, and no sum of its numbers may overflow.
+        let sum = |counts: &[u64]| counts.iter().copied().map(u128::from).sum::<u128>();
+        u128::from(self.fetched) == sum(&[self.rejected, self.inserted, self.updated, self.unchanged, self.reactivated])
+            && u128::from(self.upserted) == sum(&[self.inserted, self.updated, self.reactivated])
     }
 }
 
@@ -339,6 +340,13 @@ mod tests {
         assert!(matches!(next, Err(UnreadableReport::Version(v)) if v == "run-report/2"));
         let grown = line.replace("\"error\":null", "\"error\":null,\"later\":{\"field\":1}");
         assert_eq!(RunReport::from_line(&grown).unwrap().unwrap(), report());
+    }
+
+    #[test]
+    fn no_number_in_a_report_is_too_large_to_add_up() {
+        let huge = RunReport { inserted: u64::MAX, updated: 1, fetched: 3543, upserted: 0, ..report() };
+        assert!(!huge.adds_up());
+        assert!(!RunReport { rejected: u64::MAX, ..report() }.adds_up());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::cloud::{Answer, Cloud, CloudError};
 use crate::desired::Desired;
 use crate::explain;
 use crate::guard::Guard;
+use crate::interrupt::{Interrupt, Interrupted};
 use crate::model::{Schedule, TaskDefinitionRef};
 use crate::normalise::Normalisers;
 use crate::observe::observe;
@@ -22,6 +23,9 @@ pub struct Patience {
     /// Between the first two tries; each pause is twice as long as the one before, up to five seconds.
     pub pause: Duration,
 }
+
+/// The action of an error that is a person's Ctrl-C.
+pub(crate) const INTERRUPTED: &str = "deploy:apply";
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -57,8 +61,9 @@ pub async fn apply(
     let steps: Vec<&Step> = plan.steps().collect();
     let mut done = Vec::new();
     let mut registered = None;
+    let mut interrupt = Interrupt::listen();
     for (i, step) in steps.iter().enumerate() {
-        match patiently(cloud, guard, step, values, &mut registered, patience, say).await {
+        match patiently(cloud, guard, step, values, &mut registered, patience, &mut interrupt, say).await {
             Ok(outcome) => {
                 say(&format!("done: {outcome}"));
                 done.push(outcome);
@@ -76,12 +81,15 @@ pub async fn apply(
 pub async fn settle(cloud: &impl Cloud, desired: &Desired, wish: &Wish, patience: Patience) -> anyhow::Result<Plan> {
     let wish = &Wish { disabled: wish.disabled, ..Wish::default() };
     let (deadline, mut pause) = (Instant::now() + patience.limit, patience.pause);
+    let mut interrupt = Interrupt::listen();
     loop {
         let plan = plan::plan(desired, &observe(cloud, desired).await?, wish, Normalisers::default());
         if plan.is_empty() || Instant::now() >= deadline {
             return Ok(plan);
         }
-        tokio::time::sleep(pause).await;
+        if interrupt.sleep(pause).await == Err(Interrupted) {
+            anyhow::bail!("interrupted with Ctrl-C; everything was written, and AWS does not show all of it yet");
+        }
         pause = LONGEST_PAUSE.min(pause * 2);
     }
 }
@@ -94,8 +102,11 @@ async fn patiently(
     values: &Values,
     registered: &mut Option<TaskDefinitionRef>,
     patience: Patience,
+    interrupt: &mut Interrupt,
     say: &mut dyn FnMut(&str),
 ) -> Answer<String> {
+    let stopped = |Interrupted| CloudError::local(INTERRUPTED, step.to_string(), "interrupted with Ctrl-C");
+    interrupt.sleep(Duration::ZERO).await.map_err(stopped)?;
     let (deadline, mut pause) = (Instant::now() + patience.limit, patience.pause);
     let mut waiting = false;
     guard.still(cloud, step).await?;
@@ -106,7 +117,7 @@ async fn patiently(
                     say(&format!("waiting: IAM may need up to {} s to tell of the role", patience.limit.as_secs()));
                 }
                 waiting = true;
-                tokio::time::sleep(pause).await;
+                interrupt.sleep(pause).await.map_err(stopped)?;
                 pause = LONGEST_PAUSE.min(pause * 2);
             }
             answer => return answer,
@@ -131,6 +142,7 @@ async fn carry_out(
         }
         Step::TagParameter { name, tags } => cloud.tag_parameter(name, tags).await?,
         Step::PutRolePolicy { role, policy, document } => cloud.put_role_policy(role, policy, document).await?,
+        Step::DeleteRolePolicy { role, policy } => cloud.delete_role_policy(role, policy).await?,
         Step::Register { members, tags } => {
             let revision = cloud.register(members, tags).await?;
             let reference = revision.reference();
@@ -144,6 +156,7 @@ async fn carry_out(
         Step::CreateGroup { name, tags } => cloud.create_group(name, tags).await?,
         Step::TagGroup { arn, tags, .. } => cloud.tag_group(arn, tags).await?,
         Step::CreateSchedule(step) => cloud.create_schedule(&whole(step, registered.as_ref())?).await?,
+        Step::SwitchOff(schedule) => cloud.update_schedule(schedule).await?,
         Step::UpdateSchedule(step) => cloud.update_schedule(&whole(step, registered.as_ref())?).await?,
     }
     Ok(step.to_string())

@@ -174,5 +174,10 @@ fn log_to_stderr() {
             filter = filter.add_directive(directive);
         }
     }
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        // Else a line that stderr does not take is reported to stderr, by a macro that panics.
+        .log_internal_errors(false)
+        .try_init();
 }

@@ -104,6 +104,24 @@ impl Desired {
         }
     }
 
+    /// What the scheduler's role is tagged with. Roles are of the whole account, so that the region belongs to it.
+    pub fn role_tags(&self) -> Tags {
+        let mut tags = self.tags.clone();
+        tags.insert(tags::REGION.to_owned(), self.region.clone());
+        tags
+    }
+
+    /// Whether a role's tags say that it is of this job, here.
+    pub fn owns_role(&self, found: &Tags) -> bool {
+        tags::are_ours(found, &self.job.name) && found.get(tags::REGION) == Some(&self.region)
+    }
+
+    /// The other region whose job of this name a role is of, by its tags.
+    pub fn other_region<'a>(&self, found: &'a Tags) -> Option<&'a str> {
+        let region = found.get(tags::REGION).filter(|_| tags::are_ours(found, &self.job.name))?;
+        (*region != self.region).then_some(region)
+    }
+
     /// When the schedule fires.
     pub fn timing(&self) -> &Timing {
         &self.job.schedule
@@ -123,6 +141,13 @@ impl Desired {
     pub fn group_arn(&self) -> String {
         let Desired { account, region, partition, .. } = self;
         format!("arn:{partition}:scheduler:{region}:{account}:schedule-group/{}", self.timing().group)
+    }
+
+    /// The same job with its schedule in another group.
+    pub fn in_group(&self, group: &str) -> Desired {
+        let mut moved = self.clone();
+        group.clone_into(&mut moved.job.schedule.group);
+        moved
     }
 
     /// The cluster's ARN.

@@ -15,6 +15,9 @@ pub fn may_be_propagation(error: &CloudError) -> bool {
 /// The likely cause and the way out, in a sentence or two.
 pub fn hint(error: &CloudError) -> String {
     let CloudError { action, thing, kind, said } = error;
+    if *action == crate::apply::INTERRUPTED {
+        return "no write was broken off: what is done is done, and the rest was not begun".to_owned();
+    }
     if said.contains(CANNOT_ASSUME) {
         return "either IAM has not told Scheduler of the role yet (try again in some minutes), or the role's trust policy names \
                 another group: its aws:SourceArn must be the schedule group's ARN, never a schedule's"

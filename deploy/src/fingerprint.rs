@@ -41,7 +41,7 @@ pub enum Field {
     Content,
     /// The image, by digest when it is pinned by one.
     Image,
-    /// The versions of the secrets' parameters.
+    /// The versions of the secrets' parameters, and when they were written.
     Secrets,
 }
 
@@ -106,7 +106,8 @@ impl Fingerprint {
         let mut versions = Vec::new();
         for parameter in &live.parameters {
             let parameter = needed(parameter, "parameter of a secret")?;
-            versions.push(format!("{}={}", parameter.name, parameter.version));
+            let written = parameter.written_ms.map_or_else(|| "unknown".to_owned(), |at| at.to_string());
+            versions.push(format!("{}={}@{written}", parameter.name, parameter.version));
         }
         versions.sort();
         let [target, role_arn] = ["Arn", "RoleArn"].map(|member| schedule.target_text(member).unwrap_or_default());

@@ -5,24 +5,33 @@
 
 use crate::cloud::{Answer, Cloud, CloudError, ErrorKind, seen};
 use crate::desired::{Desired, SCHEDULER_POLICY_NAME};
-use crate::model::{Live, PolicyDocument, Seen};
+use crate::model::{Live, PolicyDocument, Seen, State};
 use crate::normalise::{Normalisers, differences};
-use crate::plan::Step;
+use crate::plan::{Plan, Step};
 use serde_json::Value;
 
 /// What the plan was made of.
 #[derive(Debug, Clone, Copy)]
 pub struct Guard<'a> {
     /// What was wanted.
-    pub desired: &'a Desired,
+    desired: &'a Desired,
     /// What was there.
-    pub live: &'a Live,
+    live: &'a Live,
+    /// The plan begins by switching the schedule off: that much of it has moved by our own hand.
+    switches_off: bool,
+}
+
+impl<'a> Guard<'a> {
+    /// Of one plan, and of what it was made of.
+    pub fn of(desired: &'a Desired, live: &'a Live, plan: &Plan) -> Self {
+        Guard { desired, live, switches_off: plan.steps().any(|step| matches!(step, Step::SwitchOff(_))) }
+    }
 }
 
 impl Guard<'_> {
     /// Refuses a step when what it writes over has moved since the plan.
     pub async fn still(&self, cloud: &impl Cloud, step: &Step) -> Answer<()> {
-        let Guard { desired, live } = self;
+        let Guard { desired, live, switches_off } = self;
         match step {
             Step::CreateParameter { .. } | Step::CreateRole(_) | Step::CreateGroup { .. } | Step::CreateSchedule(_) => {
                 Ok(())
@@ -36,7 +45,7 @@ impl Guard<'_> {
                 let then = planned.and_then(|(_, seen)| version(seen));
                 unmoved(step, version(&now) == then, || format!("it is at v{}", version(&now).unwrap_or_default()))
             }
-            Step::PutRolePolicy { role, policy, .. } => {
+            Step::PutRolePolicy { role, policy, .. } | Step::DeleteRolePolicy { role, policy } => {
                 let then = match policy.as_str() {
                     SCHEDULER_POLICY_NAME if *role == desired.role.name => Some(&live.scheduler_policy),
                     _ => live.execution_policy.as_ref(),
@@ -61,13 +70,19 @@ impl Guard<'_> {
                     format!("its newest revision is {}", newest.map_or(0, |newest| newest.revision()))
                 })
             }
-            Step::UpdateSchedule(_) => {
+            Step::UpdateSchedule(_) | Step::SwitchOff(_) => {
                 let now = seen(cloud.schedule(&desired.timing().group, &desired.job.name).await)?;
                 let (Some(then), Some(now)) = (live.schedule.present(), now.present()) else {
                     return unmoved(step, false, || "it is gone".to_owned());
                 };
                 let rules = Normalisers::default();
-                let found = differences(&rules.schedule(&then.0), &rules.schedule(&now.0));
+                let mut found = differences(&rules.schedule(&then.0), &rules.schedule(&now.0));
+                if *switches_off && matches!(step, Step::UpdateSchedule(_)) {
+                    if now.state() == State::Enabled {
+                        return unmoved(step, false, || "it was switched on again".to_owned());
+                    }
+                    found.retain(|d| !["State", "StartDate", "LastModificationDate"].contains(&d.path.as_str()));
+                }
                 unmoved(step, found.is_empty(), || {
                     let short = |value: &Option<Value>| match value {
                         Some(Value::String(text)) if text.len() < 40 => text.clone(),

@@ -27,6 +27,7 @@ pub mod fire_times;
 pub mod gate;
 pub mod guard;
 pub mod import;
+pub mod interrupt;
 pub mod leak;
 pub mod model;
 pub mod normalise;

@@ -3,10 +3,10 @@
 use futures_util::future::join_all;
 
 use crate::check;
-use crate::cloud::{Answer, Cloud, seen};
+use crate::cloud::{Answer, Cloud, ErrorKind, Schedules, seen};
 use crate::config::RevisionPolicy;
 use crate::desired::{Desired, SCHEDULER_POLICY_NAME, role_name};
-use crate::model::{Behind, Live, Schedule, Seen, TaskDefinition};
+use crate::model::{Behind, Elsewhere, Live, Schedule, Seen, TaskDefinition, tags};
 use crate::plan;
 use crate::receipt::Receipt;
 
@@ -37,9 +37,16 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
 
     let execution_role = execution_role(desired, &task_definition);
     let log_group = log_group(desired, &task_definition);
-    let (execution_policy, log_group) = tokio::join!(
+    let (elsewhere, execution_policy, log_group) = tokio::join!(
         async {
-            match execution_role.filter(|_| !desired.parameters.is_empty()) {
+            match &schedule {
+                Seen::Absent => seen(elsewhere(cloud, desired).await),
+                Seen::Present(_) | Seen::Hidden { .. } => Ok(Seen::Absent),
+            }
+        },
+        async {
+            // Without a secret as well: the last one may just have been taken out of the configuration.
+            match execution_role {
                 Some(arn) => seen(cloud.role_policy(role_name(&arn), &desired.execution_policy_name()).await).map(Some),
                 None => Ok(None),
             }
@@ -62,6 +69,7 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
         scheduler_policy: scheduler_policy?,
         group: group_found?,
         schedule,
+        elsewhere: elsewhere?,
         log_group: log_group?,
         receipt: receipt?.map(|text| Receipt::read(&text, &desired.owner)),
     })
@@ -96,6 +104,26 @@ async fn base(
     let stays = hidden || (runs && desired.job.revision == RevisionPolicy::Pinned);
     let task_definition = if stays { found } else { newest.clone() };
     Ok((task_definition, Some(Behind { pinned, runs: runs || hidden, newer })))
+}
+
+/// The schedules of the job in other groups than the configuration's: what was made before `group` was changed fires on. A group
+/// of somebody else's is left out; one whose tags cannot be seen is not.
+pub async fn elsewhere(cloud: &impl Schedules, desired: &Desired) -> Answer<Vec<Elsewhere>> {
+    let mut found = Vec::new();
+    for one in cloud.schedules_named(&desired.job.name).await? {
+        if one.group == desired.timing().group {
+            continue;
+        }
+        let tags = match cloud.group(&one.group, &desired.in_group(&one.group).group_arn()).await {
+            Ok(group) => group.tags,
+            Err(error) if error.kind == ErrorKind::Denied => None,
+            Err(error) => return Err(error),
+        };
+        if tags.is_none_or(|tags| tags::are_ours(&tags, &desired.job.name)) {
+            found.push(one);
+        }
+    }
+    Ok(found)
 }
 
 /// The execution role of the task definition that will be used: the given one, else the family's.

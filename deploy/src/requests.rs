@@ -29,6 +29,9 @@ pub fn of(step: &Step, desired: &Desired) -> (&'static str, Value) {
             let request = json!({ "RoleName": role, "PolicyName": policy, "PolicyDocument": policy_of(document) });
             ("iam:PutRolePolicy", request)
         }
+        Step::DeleteRolePolicy { role, policy } => {
+            ("iam:DeleteRolePolicy", json!({ "RoleName": role, "PolicyName": policy }))
+        }
         Step::Register { members, tags } => {
             let mut request = members.clone();
             let list = tags.iter().map(|(key, value)| json!({ "key": key, "value": value }));
@@ -60,6 +63,7 @@ pub fn of(step: &Step, desired: &Desired) -> (&'static str, Value) {
             ("scheduler:TagResource", json!({ "ResourceArn": arn, "Tags": capital(tags) }))
         }
         Step::CreateSchedule(step) => ("scheduler:CreateSchedule", schedule(step, desired)),
+        Step::SwitchOff(schedule) => ("scheduler:UpdateSchedule", Value::Object(schedule.writable())),
         Step::UpdateSchedule(step) => ("scheduler:UpdateSchedule", schedule(step, desired)),
     }
 }

@@ -27,7 +27,9 @@ pub use error::{CloudError, ErrorKind};
 pub use receipts::ReceiptWriteError;
 use serde_json::{Map, Value};
 
-use crate::model::{Group, Identity, NewRole, Parameter, PolicyDocument, Role, Schedule, Seen, Tags, TaskDefinition};
+use crate::model::{
+    Elsewhere, Group, Identity, NewRole, Parameter, PolicyDocument, Role, Schedule, Seen, Tags, TaskDefinition,
+};
 use crate::secret::SecretValue;
 
 /// The answer to one call.
@@ -86,6 +88,8 @@ pub trait Roles {
     fn tag_role(&self, role: &str, tags: &Tags) -> impl Future<Output = Answer<()>>;
     /// Writes an inline policy of a role.
     fn put_role_policy(&self, role: &str, policy: &str, document: &PolicyDocument) -> impl Future<Output = Answer<()>>;
+    /// Deletes an inline policy of a role; one that is gone already counts as deleted.
+    fn delete_role_policy(&self, role: &str, policy: &str) -> impl Future<Output = Answer<()>>;
 }
 
 /// Schedules and their groups.
@@ -98,6 +102,8 @@ pub trait Schedules {
     fn tag_group(&self, arn: &str, tags: &Tags) -> impl Future<Output = Answer<()>>;
     /// A schedule, whole.
     fn schedule(&self, group: &str, name: &str) -> impl Future<Output = Answer<Schedule>>;
+    /// Every schedule of that name, whatever its group.
+    fn schedules_named(&self, name: &str) -> impl Future<Output = Answer<Vec<Elsewhere>>>;
     /// Creates a schedule.
     fn create_schedule(&self, schedule: &Schedule) -> impl Future<Output = Answer<()>>;
     /// Replaces a schedule by this one, whole.

@@ -54,11 +54,13 @@ impl Aws {
                     Some(other) => ParameterType::Other(other.as_str().to_owned()),
                     None => ParameterType::Other("unknown".to_owned()),
                 };
+                let written_ms = found.last_modified_date.and_then(|at| at.to_millis().ok());
                 return Ok(Parameter {
                     name: name.to_owned(),
                     kind,
                     key: found.key_id,
                     version: found.version,
+                    written_ms,
                     tags: None,
                 });
             }

@@ -26,15 +26,23 @@ impl Receipts for Aws {
 }
 
 impl Aws {
-    /// Writes the receipt. Tags and overwriting exclude each other in one call: a new parameter is tagged as it is made, one
+    /// The text of the receipt and the version of its parameter.
+    pub async fn receipt_version(&self, name: &str) -> Answer<(String, i64)> {
+        let answer = self.ssm.get_parameter().name(name).send().await;
+        let answer = answer.map_err(|error| CloudError::new("ssm:GetParameter", name, &error))?;
+        let parameter = answer.parameter.ok_or_else(|| CloudError::not_found("ssm:GetParameter", name))?;
+        Ok((parameter.value.unwrap_or_default(), parameter.version))
+    }
+
+    /// Writes the receipt, and answers the version of its parameter. Tags and overwriting exclude each other in one call: a new parameter is tagged as it is made, one
     /// that exists must carry our tags already.
-    pub async fn write_receipt(&self, name: &str, text: &str, job: &str) -> Result<(), ReceiptWriteError> {
+    pub async fn write_receipt(&self, name: &str, text: &str, job: &str) -> Result<i64, ReceiptWriteError> {
         let put = || self.ssm.put_parameter().name(name).value(text).r#type(ParameterType::String);
         let ours = tags::ours(job);
         let tags = ours.iter().map(|(key, value)| Tag::builder().key(key).value(value).build().expect("key and value"));
         let failed = |error| CloudError::new("ssm:PutParameter", name, &error);
         match put().set_tags(Some(tags.collect())).send().await.map_err(failed) {
-            Ok(_) => return Ok(()),
+            Ok(answer) => return Ok(answer.version),
             Err(error) if error.kind == ErrorKind::Conflict => {}
             Err(error) => return Err(error.into()),
         }
@@ -45,7 +53,6 @@ impl Aws {
         if !tags::are_ours(&found, job) {
             return Err(ReceiptWriteError::Foreign(name.to_owned()));
         }
-        put().overwrite(true).send().await.map_err(failed)?;
-        Ok(())
+        Ok(put().overwrite(true).send().await.map_err(failed)?.version)
     }
 }

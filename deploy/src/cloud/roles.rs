@@ -2,7 +2,7 @@
 
 use aws_sdk_iam::types::Tag;
 
-use super::{Answer, Aws, CloudError, Roles};
+use super::{Answer, Aws, CloudError, ErrorKind, Roles};
 use crate::model::{NewRole, PolicyDocument, Role, Tags};
 
 impl Roles for Aws {
@@ -52,6 +52,14 @@ impl Roles for Aws {
         let call = self.iam.put_role_policy().role_name(role).policy_name(policy).policy_document(&document.0);
         let answer = call.send().await;
         answer.map(drop).map_err(|e| CloudError::new("iam:PutRolePolicy", format!("{role}/{policy}"), &e))
+    }
+
+    async fn delete_role_policy(&self, role: &str, policy: &str) -> Answer<()> {
+        let answer = self.iam.delete_role_policy().role_name(role).policy_name(policy).send().await;
+        match answer.map_err(|e| CloudError::new("iam:DeleteRolePolicy", format!("{role}/{policy}"), &e)) {
+            Err(error) if error.kind != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -1,10 +1,10 @@
 //! Schedules, whole, and their groups.
 
-use aws_sdk_scheduler::types::{FlexibleTimeWindow, FlexibleTimeWindowMode, Tag, Target};
+use aws_sdk_scheduler::types::{FlexibleTimeWindow, FlexibleTimeWindowMode, ScheduleState, Tag, Target};
 
 use super::raw::{Body, sending};
 use super::{Answer, Aws, CloudError, ErrorKind, Schedules};
-use crate::model::{Group, Schedule, Tags};
+use crate::model::{Elsewhere, Group, Schedule, State, Tags};
 
 /// What only the SDK knows: the token that makes its retries safe.
 const KEEP: &[&str] = &["ClientToken"];
@@ -39,6 +39,23 @@ impl Schedules for Aws {
         let answer = call.customize().interceptor(body.clone()).send().await;
         answer.map_err(|e| CloudError::new(ACTION, format!("{group}/{name}"), &e))?;
         Ok(Schedule(body.object()))
+    }
+
+    async fn schedules_named(&self, name: &str) -> Answer<Vec<Elsewhere>> {
+        let (mut found, mut token) = (Vec::new(), None);
+        loop {
+            let page = self.scheduler.list_schedules().name_prefix(name).set_next_token(token).send().await;
+            let page = page.map_err(|e| CloudError::new("scheduler:ListSchedules", name, &e))?;
+            let exactly = page.schedules.into_iter().filter(|schedule| schedule.name.as_deref() == Some(name));
+            found.extend(exactly.map(|schedule| Elsewhere {
+                group: schedule.group_name.unwrap_or_else(|| "default".to_owned()),
+                state: if schedule.state == Some(ScheduleState::Disabled) { State::Disabled } else { State::Enabled },
+            }));
+            token = page.next_token.filter(|token| !token.is_empty());
+            if token.is_none() {
+                return Ok(found);
+            }
+        }
     }
 
     async fn create_schedule(&self, schedule: &Schedule) -> Answer<()> {

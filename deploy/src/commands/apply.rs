@@ -66,11 +66,12 @@ pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
     confirm(context, args.yes)?;
     let values = read_values(&plan)?;
     leak::refuse(&plan, &live, &values)?;
+    if !args.yes {
+        look_again(context, &wish, &plan).await?;
+    }
     let mut say = |line: &str| err!("{line}");
-    if let Err(failure) =
-        apply::apply(&context.aws, Guard { desired: &desired, live: &live }, &plan, &values, Patience::IAM, &mut say)
-            .await
-    {
+    let guard = Guard::of(&desired, &live, &plan);
+    if let Err(failure) = apply::apply(&context.aws, guard, &plan, &values, Patience::IAM, &mut say).await {
         return Ok(report(&failure, &render::apply_command(&context.program, &wish)));
     }
     let after = apply::settle(&context.aws, &desired, &wish, Patience::READ_BACK).await.context("reading back")?;
@@ -126,6 +127,17 @@ fn confirm(context: &Context, yes: bool) -> anyhow::Result<()> {
         "y" | "yes" => Ok(()),
         _ => Err(Stop::refused("not confirmed; nothing was changed", "").into()),
     }
+}
+
+/// A person took their time: what they confirmed must still be what there is to do.
+async fn look_again(context: &Context, wish: &Wish, confirmed: &Plan) -> anyhow::Result<()> {
+    let now = Look::at(context, wish).await?.plan;
+    if now == *confirmed {
+        return Ok(());
+    }
+    crate::out::data(format_args!("\n{}", render::plan(&now, context.style)));
+    let hint = format!("if this is what you want: {}", render::apply_command(&context.program, wish));
+    Err(Stop::refused("the world changed while you decided, and so would the plan; nothing was changed", hint).into())
 }
 
 /// Reads every value before anything is written, so that a missing one changes nothing.

@@ -9,7 +9,8 @@ use crate::cloud::{CloudError, ErrorKind, Schedules, Whoami, seen};
 use crate::desired::Desired;
 use crate::exit::{Exit, Stop};
 use crate::explain;
-use crate::model::{Group, Schedule, Seen, State, tags};
+use crate::model::{Elsewhere, Group, Schedule, Seen, State, tags};
+use crate::observe::elsewhere;
 
 /// The flags of `deploy disable`.
 #[derive(Debug, Args)]
@@ -21,7 +22,10 @@ pub struct DisableArgs {
 
 /// Carries the verb out.
 pub async fn run(context: &Context, args: DisableArgs) -> anyhow::Result<Exit> {
-    let desired = context.desired();
+    switch(context, &args, context.desired()).await
+}
+
+async fn switch(context: &Context, args: &DisableArgs, desired: Desired) -> anyhow::Result<Exit> {
     let (group, name) = (&desired.timing().group, &desired.job.name);
     let arn = desired.group_arn();
     let (identity, found_group, schedule) =
@@ -30,8 +34,14 @@ pub async fn run(context: &Context, args: DisableArgs) -> anyhow::Result<Exit> {
     guard_ownership(&seen(found_group)?, &desired)?;
     let schedule = match schedule {
         Err(error) if error.kind == ErrorKind::NotFound => {
-            out!("{name}: there is no schedule, and nothing that fires");
-            return Ok(Exit::Done);
+            let all = elsewhere(&context.aws, &desired).await.context("whether it has a schedule in another group")?;
+            let firing = all.iter().find(|one| one.state == State::Enabled || args.delete);
+            let Some(Elsewhere { group: other, .. }) = firing else {
+                out!("{name}: there is no schedule, and nothing that fires");
+                return Ok(Exit::Done);
+            };
+            err!("note: its schedule is in group {other}, and the configuration says {group}");
+            return Box::pin(switch(context, args, desired.in_group(other))).await;
         }
         other => other?,
     };

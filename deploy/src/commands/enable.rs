@@ -6,12 +6,12 @@ use jiff::Timestamp;
 
 use super::Context;
 use super::look::{Look, minute};
-use crate::cloud::Schedules;
+use crate::cloud::{Receipts, Schedules, seen};
 use crate::exit::{Exit, Stop};
 use crate::fingerprint::Fingerprint;
 use crate::model::{Schedule, State};
 use crate::plan::Wish;
-use crate::receipt::VerifiedRun;
+use crate::receipt::{Receipt, VerifiedRun};
 use crate::{fire_times, gate};
 
 /// The flags of `deploy enable`.
@@ -26,7 +26,18 @@ pub async fn run(context: &Context, _args: EnableArgs) -> anyhow::Result<Exit> {
     if schedule.state() == State::Enabled {
         out!("{} is ENABLED already", look.desired.job.name);
     } else {
+        refuse_if_overtaken(context, &look).await?;
         switch_on(context, schedule).await?;
+        if let Err(error) = refuse_if_overtaken(context, &look).await {
+            let off = schedule.switched_off();
+            context.aws.update_schedule(&off).await.with_context(|| {
+                format!(
+                    "{error}; and it could not be switched off again, so that it is ENABLED: {} disable",
+                    context.program
+                )
+            })?;
+            return Err(error.context("it was switched on and is DISABLED again"));
+        }
         out!("{} is ENABLED; nothing runs now", look.desired.job.name);
     }
     report(context, &look, proof).await;
@@ -47,6 +58,17 @@ fn guard<'a>(context: &Context, look: &'a Look) -> Result<&'a VerifiedRun, Stop>
         let hint = format!("prove the job as it is now: {} trigger-now", context.program);
         Stop::refused(format!("the gate is closed: {}", reasons.join("; ")), hint)
     })
+}
+
+/// The proof is still the one that we looked at: a run that was begun since has voided it.
+async fn refuse_if_overtaken(context: &Context, look: &Look) -> anyhow::Result<()> {
+    let now = seen(context.aws.receipt(&look.desired.receipt_parameter).await)?;
+    if now.map(|text| Receipt::read(&text, &look.desired.owner)) == look.live.receipt {
+        return Ok(());
+    }
+    let what = "somebody began another run in the meantime, and only the newest run counts";
+    let hint = format!("when it has ended: {0} status, then {0} enable", context.program);
+    Err(Stop::refused(what, hint).into())
 }
 
 /// Changes the state and nothing else: UpdateSchedule replaces the whole schedule, so that the whole schedule is sent, as it is at

@@ -77,6 +77,12 @@ pub async fn run(context: &Context, _args: StatusArgs) -> anyhow::Result<Exit> {
 fn schedule(context: &Context, look: &Look) -> Line {
     let timing = look.desired.timing();
     match &look.live.schedule {
+        Seen::Absent if look.live.elsewhere.present().is_some_and(|elsewhere| !elsewhere.is_empty()) => {
+            let elsewhere = look.live.elsewhere.present().into_iter().flatten();
+            let places: Vec<_> = elsewhere.map(|one| format!("{}, in group {}", one.state, one.group)).collect();
+            let person = format!("the configuration says group = {:?}: see {} plan", timing.group, context.program);
+            Line::person("schedule", places.join("; "), person)
+        }
         Seen::Absent => Line::person("schedule", "absent", format!("make it: {} apply --disabled", context.program)),
         Seen::Hidden { why } => Line::unseen("schedule", why),
         Seen::Present(schedule) => {

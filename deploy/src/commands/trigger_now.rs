@@ -45,18 +45,25 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
         .map_err(|error| Stop::refused(error.to_string(), format!("see more: {} plan", context.program)))?;
 
     let mut void = Void { since: now(), by: look.live.identity.arn.clone(), ending: None };
-    keep(context, &look, &Receipt::Void(void.clone())).await?;
+    let begun = keep(context, &look, &Receipt::Void(void.clone())).await?;
     match to_its_end(context, &look, &run, args.timeout).await? {
         Ok(proven) => {
             let proof = look.desired.job.gate.proof;
             let verified = VerifiedRun::direct(&proven, proof, fingerprint, now(), &look.live.identity.arn);
-            keep(context, &look, &Receipt::Verified(Box::new(verified.clone()))).await?;
+            let kept = keep_after(context, &look, &begun, &Receipt::Verified(Box::new(verified.clone()))).await;
+            if let Err(error) = kept {
+                // The verdict is the news; that it will not count comes after it.
+                out!("{}: the run is proven: {}", look.desired.job.name, proven.task().arn);
+                return Err(error.context("its receipt is missing, and without one `enable` will refuse"));
+            }
             report(context, &look, &proven, &verified).await;
             Ok(Exit::Done)
         }
         Err(ending) => {
             void.ending = Some(shortened(&ending.to_string()));
-            keep(context, &look, &Receipt::Void(void)).await?;
+            if let Err(error) = keep_after(context, &look, &begun, &Receipt::Void(void)).await {
+                err!("note: how it ended could not be kept, and no earlier proof counts either: {error:#}");
+            }
             let hint = format!("{}\nno run counts until one is proven: {} trigger-now", ending.hint(), context.program);
             Err(Stop { exit: Exit::NotProven, what: format!("the run is not proven: {ending}"), hint }.into())
         }
@@ -80,7 +87,9 @@ async fn to_its_end(
     let ended = tokio::select! {
         biased;
         _ = tokio::signal::ctrl_c() => Err(Ending::Detached),
-        ended = follow(&context.aws, run, task, stream, proof, timeout) => ended?,
+        ended = follow(&context.aws, run, task, stream, proof, timeout) => {
+            ended.unwrap_or_else(|error| Err(Ending::Unwatched { why: error.to_string() }))
+        }
     };
     Ok(ended.and_then(|(task, report)| judge(run, &task, &report, proof)))
 }
@@ -102,8 +111,39 @@ async fn refuse_while_one_runs(context: &Context, run: &ManualRun) -> anyhow::Re
     Ok(())
 }
 
+/// A receipt that was kept: its text, and the version of the parameter.
+struct Kept {
+    text: String,
+    version: i64,
+}
+
+/// Keeps what became of a run, when it is still the newest: two may have begun at once, and then neither says anything of the
+/// job at rest. AWS has no conditional write here; the version that the write answers shows what came between.
+async fn keep_after(context: &Context, look: &Look, begun: &Kept, receipt: &Receipt) -> anyhow::Result<()> {
+    let name = &look.desired.receipt_parameter;
+    let overtaken = || {
+        let hint = format!("when that run has ended, prove the job again: {} trigger-now", context.program);
+        let what = format!(
+            "another run was begun while this one ran ({name} is not as this one left it), and only the newest counts"
+        );
+        Stop { exit: Exit::NotProven, what, hint }
+    };
+    let (text, version) = context.aws.receipt_version(name).await?;
+    if (&text, version) != (&begun.text, begun.version) {
+        return Err(overtaken().into());
+    }
+    let kept = keep(context, look, receipt).await?;
+    if kept.version != begun.version + 1 {
+        let ending = Some("another run was begun while it ran".to_owned());
+        let void = Void { since: now(), by: look.live.identity.arn.clone(), ending };
+        keep(context, look, &Receipt::Void(void)).await?;
+        return Err(overtaken().into());
+    }
+    Ok(())
+}
+
 /// Keeps a receipt, or the lack of one.
-async fn keep(context: &Context, look: &Look, receipt: &Receipt) -> anyhow::Result<()> {
+async fn keep(context: &Context, look: &Look, receipt: &Receipt) -> anyhow::Result<Kept> {
     let (name, job) = (&look.desired.receipt_parameter, &look.desired.job.name);
     let text = receipt.to_text(&look.desired.owner)?;
     match context.aws.write_receipt(name, &text, job).await {
@@ -113,7 +153,7 @@ async fn keep(context: &Context, look: &Look, receipt: &Receipt) -> anyhow::Resu
         }
         // So that what AWS said gets its hint.
         Err(ReceiptWriteError::Cloud(error)) => Err(error.into()),
-        Ok(()) => Ok(()),
+        Ok(version) => Ok(Kept { text, version }),
     }
 }
 

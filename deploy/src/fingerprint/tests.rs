@@ -49,6 +49,7 @@ fn live() -> Live {
             name: "/geuneul/key".to_owned(),
             kind: ParameterType::SecureString,
             version: 3,
+            written_ms: Some(1_795_921_200_000),
             tags: None,
         })],
         newest: Seen::Absent,
@@ -67,6 +68,7 @@ fn live() -> Live {
         scheduler_policy: Seen::Present(PolicyDocument(r#"{"Statement":[]}"#.to_owned())),
         group: Seen::Present(Group { name: "library-sync".to_owned(), tags: None }),
         schedule: Seen::Present(Schedule(object(schedule))),
+        elsewhere: Seen::Absent,
         log_group: None,
         receipt: Seen::Absent,
     };

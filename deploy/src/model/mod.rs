@@ -15,7 +15,7 @@ pub mod task_definition;
 pub use parameter::{Parameter, ParameterType};
 pub use policy::{NewRole, PolicyDocument, Role};
 pub use run_task::{Launch, Network, RunTask};
-pub use schedule::{Group, Schedule, State};
+pub use schedule::{Elsewhere, Group, Schedule, State};
 pub use tags::Tags;
 pub use task_definition::{TaskDefinition, TaskDefinitionRef};
 
@@ -89,7 +89,7 @@ pub struct Live {
     pub task_definition: Seen<TaskDefinition>,
     /// What the schedule pins, when that is not the newest revision.
     pub behind: Option<Behind>,
-    /// Our inline policy on the execution role; `None` when there is no secret or no role.
+    /// Our inline policy on the execution role; `None` when there is no role.
     pub execution_policy: Option<Seen<PolicyDocument>>,
     /// The scheduler's role.
     pub scheduler_role: Seen<Role>,
@@ -99,6 +99,8 @@ pub struct Live {
     pub group: Seen<Group>,
     /// The schedule.
     pub schedule: Seen<Schedule>,
+    /// Where else the job has a schedule; looked for only when there is none where the configuration says.
+    pub elsewhere: Seen<Vec<Elsewhere>>,
     /// The log group that the container writes to, when it writes to one.
     pub log_group: Option<(String, Seen<()>)>,
     /// What the newest run by hand left, or why it cannot be read.

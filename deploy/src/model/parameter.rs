@@ -13,6 +13,8 @@ pub struct Parameter {
     pub key: Option<String>,
     /// How often it was written.
     pub version: i64,
+    /// When it was written last, in milliseconds since the epoch: one that was deleted and made again counts from 1 again.
+    pub written_ms: Option<i64>,
     /// Its tags; `None` when we were not allowed to look.
     pub tags: Option<Tags>,
 }

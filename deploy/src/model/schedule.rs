@@ -38,6 +38,15 @@ impl std::fmt::Display for State {
     }
 }
 
+/// A schedule of the job's name in another group than the configuration's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The group.
+    pub group: String,
+    /// Whether it fires.
+    pub state: State,
+}
+
 /// A schedule, whole: the JSON object of GetSchedule, which is UpdateSchedule's plus [`Schedule::READ_ONLY`]. UpdateSchedule replaces everything,
 /// so whatever is not sent back is lost; here nothing can be forgotten.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +81,14 @@ impl Schedule {
         let mut members = self.0.clone();
         members.insert("State".to_owned(), state.as_str().into());
         Schedule(members)
+    }
+
+    /// The same schedule, switched off, in the form that AWS takes whatever it says: a start date of long ago, which means nothing
+    /// any more, may be refused.
+    pub fn switched_off(&self) -> Schedule {
+        let mut off = self.with_state(State::Disabled);
+        off.0.remove("StartDate");
+        off
     }
 
     /// What UpdateSchedule takes: everything but the read-only members.

@@ -11,6 +11,10 @@ pub const MANAGED_BY: (&str, &str) = ("managed-by", "geuneul-deploy");
 /// The tag that says for which job.
 pub const JOB: &str = "job";
 
+/// The tag that says in which region. Only what is of the whole account needs it: a job of the same name in another region has a
+/// role of the same name.
+pub const REGION: &str = "region";
+
 /// The tags that everything of a job carries.
 pub fn ours(job: &str) -> Tags {
     Tags::from([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned()), (JOB.to_owned(), job.to_owned())])

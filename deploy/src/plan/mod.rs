@@ -10,6 +10,7 @@ mod roles;
 mod schedule;
 mod step;
 mod task_definition;
+mod trust;
 
 pub use schedule::pinned_revision;
 
@@ -141,8 +142,16 @@ pub fn plan(desired: &Desired, live: &Live, wish: &Wish, normalisers: Normaliser
     let mut draft =
         Draft { desired, live, wish, normalisers, items: Vec::new(), refusals: Vec::new(), notes: Vec::new() };
     draft.parameters();
-    draft.execution_policy();
+    // What the newest revision reads is taken from it only after another has taken its place.
+    let narrows = draft.narrows_policy();
+    if !narrows {
+        draft.execution_policy();
+    }
     let pinned = draft.task_definition();
+    if narrows {
+        draft.execution_policy();
+        draft.keep_readable(&pinned);
+    }
     draft.scheduler_role(&pinned);
     draft.group();
     draft.schedule(&pinned);
@@ -160,9 +169,13 @@ pub fn plan(desired: &Desired, live: &Live, wish: &Wish, normalisers: Normaliser
 }
 
 impl Plan {
-    /// Every write, in order.
+    /// Every write, in order: what switches off comes first.
     pub fn steps(&self) -> impl Iterator<Item = &Step> {
-        self.items.iter().flat_map(|item| &item.steps)
+        let steps = |first: bool| {
+            let steps = self.items.iter().flat_map(|item| &item.steps);
+            steps.filter(move |step| matches!(step, Step::SwitchOff(_)) == first)
+        };
+        steps(true).chain(steps(false))
     }
 
     /// Whether nothing would change, nothing stands in the way, and nothing that matters was hidden.
@@ -172,20 +185,18 @@ impl Plan {
 
     /// Whether it switches off a schedule that fires now.
     pub fn switches_off(&self) -> bool {
-        self.state == Some(State::Enabled)
-            && self
-                .steps()
-                .any(|step| matches!(step, Step::UpdateSchedule(step) if step.schedule.state() == State::Disabled))
+        self.steps().any(|step| matches!(step, Step::SwitchOff(_)))
     }
 
     /// Whether it changes what the job runs, or how.
     pub fn moves_the_run(&self) -> bool {
         self.steps().any(|step| match step {
-            Step::Register { .. } | Step::OverwriteParameter { .. } => true,
+            Step::Register { .. } | Step::OverwriteParameter { .. } | Step::CreateParameter { .. } => true,
             Step::CreateSchedule(_) | Step::UpdateSchedule(_) => true,
-            Step::CreateParameter { .. } | Step::TagParameter { .. } => false,
+            Step::SwitchOff(_) => false,
+            Step::TagParameter { .. } => false,
             Step::PutRolePolicy { .. } | Step::CreateRole(_) | Step::UpdateTrust { .. } => false,
-            Step::PutBoundary { .. } | Step::TagRole { .. } => false,
+            Step::PutBoundary { .. } | Step::TagRole { .. } | Step::DeleteRolePolicy { .. } => false,
             Step::CreateGroup { .. } | Step::TagGroup { .. } => false,
         })
     }
@@ -275,16 +286,69 @@ fn tag_lines(found: &Tags, wanted: &Tags) -> Vec<(String, String)> {
 
 /// The lines of a plan for what differs between two documents.
 fn lines(differences: &[Difference]) -> Vec<(String, String)> {
-    let text = |value: &Option<Value>| match value {
+    let text = |d: &Difference, value: &Option<Value>| match value {
         None => "(none)".to_owned(),
+        // An Input that is no JSON may hold anything.
+        Some(Value::String(_)) if d.path.ends_with("Target.Input") => "(no JSON, not shown)".to_owned(),
         Some(Value::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
+        Some(other) => without_variables(other.clone()).to_string(),
     };
-    // The value of a variable is nobody's business on a screen, secret or not.
-    let is_private = |path: &str| path.contains("nvironment");
     let line = |d: &Difference| match is_private(&d.path) {
         true => (d.path.clone(), "differs (values are not shown)".to_owned()),
-        false => (d.path.clone(), format!("{} -> {}", text(&d.old), text(&d.new))),
+        false => (d.path.clone(), format!("{} -> {}", text(d, &d.old), text(d, &d.new))),
     };
     differences.iter().map(line).collect()
+}
+
+/// The value of a variable is nobody's business on a screen, secret or not.
+fn is_private(member: &str) -> bool {
+    member.to_ascii_lowercase().contains("environment")
+}
+
+/// A document to show, at whatever depth it differs: variables by their names only.
+fn without_variables(mut value: Value) -> Value {
+    match &mut value {
+        Value::Object(members) => {
+            for (member, inner) in members.iter_mut() {
+                *inner = match is_private(member) {
+                    true => Value::String("(not shown)".to_owned()),
+                    false => without_variables(inner.take()),
+                };
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = without_variables(item.take())),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::normalise::differences;
+
+    #[test]
+    fn no_value_of_a_variable_is_shown_at_whatever_depth_two_documents_differ() {
+        let container = |name: &str| json!({ "name": name, "image": "app:1", "environment": [{ "name": "DB", "value": "canary" }] });
+        let input = |containers: &[&str]| {
+            let one = |name: &&str| json!({ "Name": name, "Environment": [{ "Name": "DB", "Value": "canary" }] });
+            json!({ "Overrides": { "ContainerOverrides": containers.iter().map(one).collect::<Vec<_>>() } })
+        };
+        let cases = [
+            (json!({ "c": [container("app")] }), json!({ "c": [container("app"), container("sidecar")] }), "app:1"),
+            (json!({}), container("app"), "environment"),
+            (json!({ "Input": input(&["a"]) }), json!({ "Input": input(&["a", "b"]) }), "Overrides"),
+            (
+                json!({ "Target": { "Input": "{\"canary\"" } }),
+                json!({ "Target": { "Input": input(&["a"]) } }),
+                "no JSON",
+            ),
+        ];
+        for (old, new, shown) in cases {
+            let lines = format!("{:?}", lines(&differences(&old, &new)));
+            assert!(!lines.contains("canary") && lines.contains(shown), "{lines}");
+        }
+    }
 }

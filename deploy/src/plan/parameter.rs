@@ -3,7 +3,7 @@
 use super::{Draft, Refusal, Sign, Step, Thing, tag_lines};
 use crate::desired::WantedParameter;
 use crate::model::parameter::is_same_key;
-use crate::model::{Parameter, ParameterType, Seen, tags};
+use crate::model::{Parameter, ParameterType, Seen, State, tags};
 
 impl Draft<'_> {
     pub(super) fn parameters(&mut self) {
@@ -12,6 +12,11 @@ impl Draft<'_> {
             match seen {
                 Seen::Hidden { why } => self.hidden(Thing::Parameter, &wanted.name, why),
                 Seen::Absent => {
+                    if self.is_enabled() && !self.wish.disabled {
+                        let env = &wanted.env;
+                        let what = format!("the job is ENABLED, and a new value of {env} would move what it runs");
+                        self.keep_still(what);
+                    }
                     let WantedParameter { env, name, from, kms_key: key, .. } = wanted.clone();
                     let why = format!("not found; its value will come from {from}");
                     let step = Step::CreateParameter { name, env, from, key, tags: desired.tags.clone() };
@@ -20,6 +25,10 @@ impl Draft<'_> {
                 Seen::Present(found) => self.parameter(wanted, found),
             }
         }
+    }
+
+    fn is_enabled(&self) -> bool {
+        self.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Enabled)
     }
 
     fn parameter(&mut self, wanted: &WantedParameter, found: &Parameter) {

@@ -1,14 +1,60 @@
 //! The execution role's inline policy, and the scheduler's role.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
+use super::trust::Trust;
 use super::{Draft, Pinned, Refusal, Sign, Step, Thing, tag_lines};
-use crate::desired::{SCHEDULER_POLICY_NAME, role_name};
+use crate::desired::{SCHEDULER_POLICY_NAME, WantedRole, role_name};
 use crate::model::{NewRole, PolicyDocument, Role, Seen, tags};
 use crate::observe;
 use crate::templates::EXECUTION_POLICY_SID;
 
 impl Draft<'_> {
+    /// The ARNs of the parameters that our inline policy lets the execution role read now.
+    pub(super) fn granted(&self) -> BTreeSet<String> {
+        let Some(Seen::Present(found)) = &self.live.execution_policy else { return BTreeSet::new() };
+        let policy = self.normalisers.policy(found);
+        let ours = items(&policy["Statement"]).filter(|statement| statement["Sid"] == EXECUTION_POLICY_SID);
+        ours.flat_map(|statement| items(&statement["Resource"])).filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
+    /// Where the parameters of our policy lie, when that is not here.
+    fn granted_in_other_region(&self) -> Option<String> {
+        let granted = self.granted();
+        let mut regions = granted.iter().filter_map(|arn| arn.split(':').nth(3));
+        regions.find(|region| *region != self.desired.region).map(str::to_owned)
+    }
+
+    /// Those of them that no secret of the job names any more.
+    pub(super) fn no_longer_wanted(&self) -> BTreeSet<String> {
+        let wanted: BTreeSet<_> = self.desired.parameters.iter().map(|parameter| parameter.arn.clone()).collect();
+        self.granted().difference(&wanted).cloned().collect()
+    }
+
+    pub(super) fn narrows_policy(&self) -> bool {
+        !self.no_longer_wanted().is_empty()
+    }
+
+    /// A container whose secret the execution role may not read does not start.
+    pub(super) fn keep_readable(&mut self, pinned: &Pinned) {
+        let lost = self.no_longer_wanted();
+        for container in items(pinned.members.get("containerDefinitions").unwrap_or(&Value::Null)) {
+            for secret in items(&container["secrets"]) {
+                let arn = self.desired.parameter_arn(secret["valueFrom"].as_str().unwrap_or_default());
+                if lost.contains(&arn) {
+                    let words = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                    let (name, env) = (words(&container["name"]), words(&secret["name"]));
+                    let what =
+                        format!("container {name} still reads {arn} as {env}, and it is no secret of the job any more");
+                    let hint = "take it out of the task definition as well, or put it back into the configuration";
+                    self.refusals.push(Refusal::new(what, hint));
+                }
+            }
+        }
+    }
+
     pub(super) fn execution_policy(&mut self) {
         let (desired, live) = (self.desired, self.live);
         let Some(role) = observe::execution_role(desired, &live.task_definition) else { return };
@@ -16,8 +62,20 @@ impl Draft<'_> {
         let (role, name) = (role_name(&role).to_owned(), desired.execution_policy_name());
         let document = desired.execution_policy();
         let step = Step::PutRolePolicy { role: role.clone(), policy: name.clone(), document: document.clone() };
+        if let Some(region) = self.granted_in_other_region() {
+            return self.taken_in(&region, Thing::Policy, &name);
+        }
         match seen {
             Seen::Hidden { why } => self.hidden(Thing::Policy, &name, why),
+            Seen::Absent if desired.parameters.is_empty() => {}
+            Seen::Present(found) if desired.parameters.is_empty() => {
+                // One that is not ours would not be missed, and so is nobody's business here.
+                if found.0.contains(EXECUTION_POLICY_SID) {
+                    let step = Step::DeleteRolePolicy { role: role.clone(), policy: name.clone() };
+                    let why = format!("is deleted: {role} has no secret of the job to read any more");
+                    self.item(Thing::Policy, name, Sign::Change, why).steps.push(step);
+                }
+            }
             Seen::Absent => {
                 let why = match desired.parameters.len() {
                     1 => format!("not found; lets {role} read the secret"),
@@ -65,26 +123,28 @@ impl Draft<'_> {
 
     /// A role of somebody else's is only looked at.
     fn given_role(&mut self, found: &Role) {
-        let name = &self.desired.role.name;
+        let WantedRole { name, arn, .. } = &self.desired.role;
+        if found.arn != *arn {
+            self.item(Thing::Role, name, Sign::Blocked, format!("given as {arn}, and that name is {}", found.arn));
+            let what = format!("role {arn} is not there; a role of the same name is {}", found.arn);
+            return self.refusals.push(Refusal::new(what, "set `role` to the whole ARN of a role in this account"));
+        }
         let trust = self.normalisers.policy(&found.trust);
-        if let Some(why) = excludes_group(&trust, &self.desired.group_arn(), &self.desired.account) {
-            self.item(Thing::Role, name, Sign::Blocked, "given, and Scheduler may not assume it for this group");
-            let what = format!("role {} trusts Scheduler only where {why}", found.arn);
-            let hint = format!(
-                "aws:SourceArn must be the schedule group's ARN, {}, never a schedule's; aws:SourceAccount is {}",
-                self.desired.group_arn(),
-                self.desired.account
-            );
-            return self.refusals.push(Refusal::new(what, hint));
+        match Trust::of(&trust, &self.desired.account, &self.desired.group_arn()) {
+            Trust::Given => {
+                self.item(Thing::Role, name, Sign::Same, "given, used as it is");
+            }
+            Trust::Missing(why) => {
+                self.item(Thing::Role, name, Sign::Blocked, "given, and Scheduler may not assume it");
+                let what = format!("role {arn} does not trust scheduler.amazonaws.com for this job: {why}");
+                let hint = format!(
+                    "let its trust policy allow that, where aws:SourceAccount is {} and aws:SourceArn is {}; templates/scheduler-trust.json shows how",
+                    self.desired.account,
+                    self.desired.group_arn()
+                );
+                self.refusals.push(Refusal::new(what, hint));
+            }
         }
-        if trust.to_string().contains("scheduler.amazonaws.com") {
-            self.item(Thing::Role, name, Sign::Same, "given, used as it is");
-            return;
-        }
-        self.item(Thing::Role, name, Sign::Blocked, "given, and Scheduler may not assume it");
-        let what = format!("role {} does not trust scheduler.amazonaws.com", found.arn);
-        self.refusals
-            .push(Refusal::new(what, "add it to the role's trust policy; templates/scheduler-trust.json shows how"));
     }
 
     fn new_role(&mut self, pinned: &Pinned) {
@@ -95,7 +155,7 @@ impl Draft<'_> {
             path: desired.role.path.clone(),
             trust: desired.trust(),
             boundary: desired.role.boundary.clone(),
-            tags: desired.tags.clone(),
+            tags: desired.role_tags(),
         });
         let policy = self.put_scheduler_policy(pinned);
         self.item(Thing::Role, name, Sign::Create, "not found").steps = vec![create, policy];
@@ -104,7 +164,10 @@ impl Draft<'_> {
     fn existing_role(&mut self, found: &Role, pinned: &Pinned) {
         let (desired, live) = (self.desired, self.live);
         let role = &desired.role.name;
-        let ours = tags::are_ours(&found.tags, &desired.job.name);
+        if let Some(region) = desired.other_region(&found.tags) {
+            return self.taken_in(region, Thing::Role, role);
+        }
+        let ours = desired.owns_role(&found.tags);
         if !ours && !self.wish.adopt {
             return self.foreign(Thing::Role, role, "its tags are not those of this job");
         }
@@ -116,10 +179,10 @@ impl Draft<'_> {
             let hint = "set role_path to the one that it has, or delete the role when nothing uses it any more";
             return self.refusals.push(Refusal::new(what, hint));
         }
-        if !tags::has_all(&found.tags, &desired.tags) {
+        if !tags::has_all(&found.tags, &desired.role_tags()) {
             let why = if ours { "tags differ" } else { "becomes ours by its tags" };
-            details.extend(tag_lines(&found.tags, &desired.tags));
-            changes.push((why, Step::TagRole { role: role.clone(), tags: desired.tags.clone() }));
+            details.extend(tag_lines(&found.tags, &desired.role_tags()));
+            changes.push((why, Step::TagRole { role: role.clone(), tags: desired.role_tags() }));
         }
         if let Some(boundary) = desired.role.boundary.as_ref().filter(|wanted| found.boundary.as_ref() != Some(wanted))
         {
@@ -151,6 +214,15 @@ impl Draft<'_> {
         (item.steps, item.details) = (steps, details);
     }
 
+    /// The names of roles and of their policies are the account's: changed from here, the job of the other region would stop to work.
+    fn taken_in(&mut self, region: &str, thing: Thing, name: &str) {
+        let why = format!("is of the job of the same name in {region}");
+        self.item(thing, name, Sign::Blocked, &why);
+        let what = format!("{} {name} {why}", thing.as_str());
+        let hint = "give the job another name here: what IAM knows by name is of the whole account";
+        self.refusals.push(Refusal::new(what, hint));
+    }
+
     fn put_scheduler_policy(&self, pinned: &Pinned) -> Step {
         Step::PutRolePolicy {
             role: self.desired.role.name.clone(),
@@ -173,43 +245,12 @@ impl Draft<'_> {
     }
 }
 
-/// The condition by which a trust policy shuts the group out, if every statement for Scheduler has one.
-fn excludes_group(trust: &Value, group: &str, account: &str) -> Option<String> {
-    let list = match trust.get("Statement") {
-        Some(Value::Array(statements)) => statements.clone(),
-        Some(one) => vec![one.clone()],
-        None => Vec::new(),
-    };
-    let ours = list.iter().filter(|one| one["Principal"].to_string().contains("scheduler.amazonaws.com"));
-    let shut = |statement: &Value| {
-        let conditions = statement.get("Condition").and_then(Value::as_object).into_iter().flatten();
-        let keys = conditions.flat_map(|(_, keys)| keys.as_object().into_iter().flatten());
-        let is = |key: &str| match key.to_ascii_lowercase().as_str() {
-            "aws:sourcearn" => Some(group.to_owned()),
-            "aws:sourceaccount" => Some(account.to_owned()),
-            _ => None,
-        };
-        let met = |wanted: &Value, is: &str| match wanted {
-            Value::Array(any) => any.iter().filter_map(Value::as_str).any(|one| is_like(one, is)),
-            one => one.as_str().is_some_and(|one| is_like(one, is)),
-        };
-        let mut unmet = keys.filter(|(key, wanted)| is(key).is_some_and(|is| !met(wanted, &is)));
-        unmet.next().map(|(key, wanted)| format!("{key} is {wanted}"))
-    };
-    let shut: Vec<_> = ours.map(shut).collect();
-    if shut.is_empty() || shut.iter().any(Option::is_none) { None } else { shut.into_iter().flatten().next() }
-}
-
-/// Whether a text is like a pattern with `*` and `?`, as IAM compares ARNs.
-fn is_like(pattern: &str, text: &str) -> bool {
-    match (pattern.chars().next(), text.chars().next()) {
-        (None, None) => true,
-        (Some('*'), _) => {
-            is_like(&pattern[1..], text) || text.chars().next().is_some_and(|c| is_like(pattern, &text[c.len_utf8()..]))
-        }
-        (Some('?'), Some(c)) => is_like(&pattern[1..], &text[c.len_utf8()..]),
-        (Some(a), Some(b)) if a == b => is_like(&pattern[a.len_utf8()..], &text[b.len_utf8()..]),
-        _ => false,
+/// The elements of a list; a single value is a list of one.
+pub(super) fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    match value {
+        Value::Array(items) => items.iter(),
+        Value::Null => [].iter(),
+        one => std::slice::from_ref(one).iter(),
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Cure, Draft, Pin, Pinned, Refusal, ScheduleStep, Sign, Step, Thing, lines, tag_lines};
-use crate::model::{RunTask, Schedule, Seen, State, Tags, tags};
+use crate::model::{Elsewhere, RunTask, Schedule, Seen, State, Tags, tags};
 use crate::normalise::{Difference, differences};
 
 /// What this program decides of a schedule. What is not among these (a key of one's own, a member that AWS adds some day) stays.
@@ -59,6 +59,14 @@ impl Draft<'_> {
         if let Seen::Hidden { why } = &live.schedule {
             return self.hidden(Thing::Schedule, name, why);
         }
+        match &live.elsewhere {
+            Seen::Present(elsewhere) if !elsewhere.is_empty() => return self.moved_group(elsewhere),
+            Seen::Hidden { why } => {
+                self.notes
+                    .push(format!("whether {name} has a schedule in another group could not be looked at: {why}"));
+            }
+            Seen::Present(_) | Seen::Absent => {}
+        }
         let found = live.schedule.present();
         // Without a revision there is nothing to run; why there is none has been said.
         let Some(pin) = &pinned.pin else {
@@ -88,6 +96,20 @@ impl Draft<'_> {
             None => self.new_schedule(step),
             Some(found) => self.existing_schedule(found, step, &input),
         }
+    }
+
+    /// Beside a schedule in another group, a new one would run the job twice.
+    fn moved_group(&mut self, elsewhere: &[Elsewhere]) {
+        let (name, group) = (&self.desired.job.name, &self.desired.timing().group);
+        let places: Vec<_> = elsewhere.iter().map(|one| format!("{}/{name} ({})", one.group, one.state)).collect();
+        let places = places.join(", ");
+        self.item(Thing::Schedule, name, Sign::Blocked, format!("is {places}, and not in group {group}"));
+        let what = format!("job {name} has a schedule already: {places}; the configuration says group = {group:?}");
+        let hint = format!(
+            "set group = {:?} again; to move it, delete that one first: deploy disable --delete",
+            elsewhere.first().map_or("", |one| one.group.as_str())
+        );
+        self.refusals.push(Refusal::new(what, hint));
     }
 
     fn new_schedule(&mut self, step: ScheduleStep) {
@@ -135,7 +157,12 @@ impl Draft<'_> {
         let item = self.item(Thing::Schedule, name, Sign::Change, why);
         item.details = lines(&found_differences);
         item.details.push(("state".to_owned(), kept));
-        item.steps.push(Step::UpdateSchedule(step));
+        if (state, wanted_state) == (State::Enabled, State::Disabled) {
+            item.steps.push(Step::SwitchOff(found.switched_off()));
+        }
+        if moves {
+            item.steps.push(Step::UpdateSchedule(step));
+        }
     }
 
     /// The whole schedule, without the target's Input.

@@ -49,6 +49,13 @@ pub enum Step {
         /// What it says.
         document: PolicyDocument,
     },
+    /// Our inline policy on a role, which no secret needs any more.
+    DeleteRolePolicy {
+        /// The role.
+        role: String,
+        /// The policy.
+        policy: String,
+    },
     /// A new revision.
     Register {
         /// Every member.
@@ -99,6 +106,8 @@ pub enum Step {
     CreateSchedule(ScheduleStep),
     /// A schedule, replaced whole.
     UpdateSchedule(ScheduleStep),
+    /// A schedule that fires, switched off as it is: before anything else is changed, whatever becomes of the rest.
+    SwitchOff(Schedule),
 }
 
 /// A schedule that is written.
@@ -140,6 +149,7 @@ impl std::fmt::Display for Step {
             Step::OverwriteParameter { name, .. } => write!(f, "write parameter {name} anew"),
             Step::TagParameter { name, .. } => write!(f, "tag parameter {name}"),
             Step::PutRolePolicy { role, policy, .. } => write!(f, "write policy {role}/{policy}"),
+            Step::DeleteRolePolicy { role, policy } => write!(f, "delete policy {role}/{policy}"),
             Step::Register { members, .. } => {
                 write!(f, "register task definition {}", members["family"].as_str().unwrap_or_default())
             }
@@ -150,6 +160,7 @@ impl std::fmt::Display for Step {
             Step::CreateGroup { name, .. } => write!(f, "create schedule group {name}"),
             Step::TagGroup { name, .. } => write!(f, "tag schedule group {name}"),
             Step::CreateSchedule(step) => write!(f, "create schedule {}, {}", step.run_task.job, step.schedule.state()),
+            Step::SwitchOff(schedule) => write!(f, "switch off schedule {}", schedule.text("Name").unwrap_or_default()),
             Step::UpdateSchedule(step) => write!(f, "write schedule {}, {}", step.run_task.job, step.schedule.state()),
         }
     }

@@ -70,7 +70,8 @@ impl Draft<'_> {
     fn revision(&mut self, found: &TaskDefinition, given: Option<&Map<String, Value>>) -> Pinned {
         let (desired, normalisers) = (self.desired, self.normalisers);
         let adopted = found.writable();
-        let (members, missing) = self.wanted(given.unwrap_or(&adopted));
+        let (mut members, missing) = self.wanted(given.unwrap_or(&adopted));
+        let stale = if given.is_none() { self.drop_stale_secrets(&mut members) } else { Vec::new() };
         let arn = |name: &str| desired.parameter_arn(name);
         let (old, new) = (normalisers.task_definition(&adopted, &arn), normalisers.task_definition(&members, &arn));
         let differences = differences(&old, &new);
@@ -82,6 +83,7 @@ impl Draft<'_> {
             return Pinned { members: adopted, pin: reference.map(Pin::Revision) };
         }
         let what = match (given, missing.as_slice()) {
+            (None, []) => format!("{} no longer wanted", named(&stale)),
             (None, [one]) => format!("secret {one} is missing"),
             (None, several) => format!("secrets {} are missing", several.join(", ")),
             (Some(_), _) => "differs from the given document".to_owned(),
@@ -93,7 +95,28 @@ impl Draft<'_> {
         if given.is_some() {
             item.details = lines(&differences);
         }
+        item.details.extend(stale.iter().map(|name| (format!("secret {name}"), "is taken out".to_owned())));
         Pinned { members, pin: Some(Pin::New) }
+    }
+
+    /// Takes the secrets out of the job's container that are there because of us and that the configuration no longer names: those
+    /// whose parameters our policy on the execution role names. Everybody else's stay.
+    fn drop_stale_secrets(&self, members: &mut Map<String, Value>) -> Vec<String> {
+        let stale = self.no_longer_wanted();
+        let mut dropped = Vec::new();
+        let containers = members.get_mut("containerDefinitions").and_then(Value::as_array_mut).into_iter().flatten();
+        for container in containers.filter(|container| container["name"] == self.desired.job.container.as_str()) {
+            let Some(secrets) = container.get_mut("secrets").and_then(Value::as_array_mut) else { continue };
+            secrets.retain(|secret| {
+                let from = secret["valueFrom"].as_str().unwrap_or_default();
+                let stays = !stale.contains(&self.desired.parameter_arn(from));
+                if !stays {
+                    dropped.push(secret["name"].as_str().unwrap_or_default().to_owned());
+                }
+                stays
+            });
+        }
+        dropped
     }
 
     /// The document with the job's secrets in its container, and the names of those that were missing.
@@ -129,6 +152,13 @@ fn add_secrets(container: &mut Map<String, Value>, desired: &Desired, normaliser
         missing.push(parameter.env.clone());
     }
     missing
+}
+
+fn named(secrets: &[String]) -> String {
+    match secrets {
+        [one] => format!("secret {one} is"),
+        several => format!("secrets {} are", several.join(", ")),
+    }
 }
 
 /// What the revision had, and ours. AWS keeps the names that start with `aws:` to itself.

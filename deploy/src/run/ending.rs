@@ -26,6 +26,15 @@ pub enum Ending {
     /// Ctrl-C.
     #[error("we stopped watching; the task goes on")]
     Detached,
+    /// AWS does not let us see what becomes of it.
+    #[error("the task can no longer be watched, and goes on: {why}")]
+    Unwatched {
+        /// What AWS said.
+        why: String,
+    },
+    /// Ctrl-C, before anything was started.
+    #[error("interrupted before anything was started")]
+    Interrupted,
     /// No container ran.
     #[error("the task never started: {reason}")]
     NeverStarted {
@@ -110,6 +119,27 @@ pub enum Ending {
     /// A success of nothing.
     #[error("the run reports succeeded, but fetched no rows")]
     NoRows,
+    /// A success that stored nothing.
+    #[error("the run reports succeeded, but set every row aside: {rejected} of {rejected} rejected")]
+    AllRejected {
+        /// How many.
+        rejected: u64,
+    },
+    /// A success whose snapshot is not proven, of a job that deactivates what a snapshot lacks.
+    #[error(
+        "the run reports succeeded, but its snapshot was not complete, and the schedule's command deactivates what a snapshot lacks"
+    )]
+    Incomplete,
+    /// A report of some other run.
+    #[error(
+        "the run ended with exit code 0, and its report is not of this run: it started at {started_at}, the task was made at {created_at}"
+    )]
+    OfAnotherRun {
+        /// What the report says.
+        started_at: String,
+        /// What AWS says.
+        created_at: String,
+    },
 }
 
 impl Ending {
@@ -123,6 +153,10 @@ impl Ending {
             Ending::TimedOut { .. } | Ending::Detached => {
                 "only a run that was waited for can count: when the task has stopped, trigger it again and wait longer"
             }
+            Ending::Unwatched { .. } => {
+                "when the cause is gone and the task has stopped, trigger it again; looking needs ecs:DescribeTasks"
+            }
+            Ending::Interrupted => "trigger it again",
             Ending::NeverStarted { reason } => start_hint(reason),
             Ending::NoExitCode { .. } => {
                 "compare the container's name in deploy.toml with the task definition's, and look at the task in the ECS console"
@@ -159,6 +193,15 @@ impl Ending {
                 "the report and the exit code disagree: use a `deploy` and an `ingest` of the same version"
             }
             Ending::NoRows => "is DATA_GO_KR_BASE_URL the right one?",
+            Ending::AllRejected { .. } => {
+                "look into ingest_rejects for the reason: the data set's shape may have changed"
+            }
+            Ending::Incomplete => {
+                "trigger it again when the portal is quiet; pages that shift during a crawl are the usual cause"
+            }
+            Ending::OfAnotherRun { .. } => {
+                "does the container print a line that it was given, or is its clock wrong? Only the run's own report counts"
+            }
         }
     }
 }

@@ -21,6 +21,8 @@ const UNKNOWN_FOR: Duration = Duration::from_secs(60);
 /// Lines reach the log group seconds after they were printed. How long a stopped task's stream must be quiet before a report
 /// that is still missing counts as missing ...
 const QUIET_WITHOUT_REPORT: Duration = Duration::from_secs(10);
+/// ... before the report that is there counts as the last ...
+const QUIET_WITH_REPORT: Duration = Duration::from_secs(1);
 /// ... and before lines that are only for a person's eyes count as complete.
 const QUIET: Duration = Duration::from_secs(2);
 
@@ -34,7 +36,7 @@ pub async fn follow(
     timeout: Duration,
 ) -> Result<Result<(Task, Report), Ending>, CloudError> {
     let mut progress = Progress::begin();
-    let mut tail = Tail { stream, token: None, report: Report::Missing };
+    let mut tail = Tail { stream, token: None, report: Report::Missing, failing_since: None };
     let stopped = until_stopped(aws, run, started, &mut tail, timeout, &mut progress).await;
     let ended = match stopped {
         Ok(Ok(task)) => {
@@ -92,22 +94,30 @@ struct Tail {
     stream: Option<LogStream>,
     token: Option<String>,
     report: Report,
+    /// Since when no read has come through.
+    failing_since: Option<Instant>,
 }
 
 impl Tail {
-    /// Shows what is new; says whether there was anything. A stream that may not be read is given up, which the report tells.
+    /// Shows what is new; says whether there was anything. A stream that may not be read, or that could not be for a while, is given
+    /// up, which the report tells.
     async fn pull(&mut self, aws: &Aws, progress: &mut Progress) -> bool {
         let mut any = false;
         while let Some(stream) = &self.stream {
             let (lines, next) = match aws.log_lines(stream, self.token.as_deref()).await {
                 Ok(Some(page)) => page,
-                Ok(None) => break,
+                Ok(None) => {
+                    self.failing_since = None;
+                    break;
+                }
+                Err(error) if error.kind != ErrorKind::Denied && self.is_patient() => break,
                 Err(error) => {
                     self.report = Report::NotRead(error.to_string());
                     self.stream = None;
                     break;
                 }
             };
+            self.failing_since = None;
             for line in &lines {
                 any = true;
                 match RunReport::from_line(&line.text) {
@@ -132,16 +142,29 @@ impl Tail {
         any
     }
 
-    /// Reads on after the task has stopped, until the report is there or nothing more comes.
+    /// Whether a failing read is still to be tried again: a log that is away for a moment ends no proof.
+    fn is_patient(&mut self) -> bool {
+        self.failing_since.get_or_insert_with(Instant::now).elapsed() < UNKNOWN_FOR
+    }
+
+    /// Reads on after the task has stopped, until nothing more comes: the last report counts, and it need not be the first.
     async fn drain(&mut self, aws: &Aws, run: &ManualRun, task: &Task, proof: Proof, progress: &mut Progress) {
         let Some(code) = task.container(&run.task().container).and_then(|container| container.exit_code) else {
             return; // It never ran, and so printed nothing.
         };
-        let enough = if code == 0 && proof == Proof::RunReport { QUIET_WITHOUT_REPORT } else { QUIET };
         let mut quiet_since = Instant::now();
-        while self.stream.is_some() && matches!(self.report, Report::Missing) && quiet_since.elapsed() < enough {
+        loop {
+            let enough = match &self.report {
+                Report::Missing if code == 0 && proof == Proof::RunReport => QUIET_WITHOUT_REPORT,
+                Report::Missing => QUIET,
+                _ => QUIET_WITH_REPORT,
+            };
+            if self.stream.is_none() || quiet_since.elapsed() >= enough {
+                return;
+            }
             tokio::time::sleep(Duration::from_millis(300)).await;
-            if self.pull(aws, progress).await {
+            // What cannot be read is not quiet.
+            if self.pull(aws, progress).await || self.failing_since.is_some() {
                 quiet_since = Instant::now();
             }
         }

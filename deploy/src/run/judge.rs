@@ -6,7 +6,8 @@
 //!
 //! Architecture invariant: pure; no SDK, no clock. A [`Proven`] is made nowhere else.
 
-use geuneul::{Outcome, RunReport, Trigger, outcomes_of};
+use geuneul::{FLAG_PREFIX, Outcome, RunReport, Trigger, outcomes_of};
+use jiff::Timestamp;
 
 use super::ending::Ending;
 use crate::config::Proof;
@@ -73,7 +74,7 @@ pub fn judge(asked: &ManualRun, task: &Task, report: &Report, proof: Proof) -> R
     }
     let report = match proof {
         Proof::ExitCode => None,
-        Proof::RunReport => Some(succeeded_with_rows(report)?),
+        Proof::RunReport => Some(succeeded_with_rows(asked, task, report)?),
     };
     Ok(Proven { task: task.clone(), image_digest: container.image_digest.clone(), report })
 }
@@ -107,7 +108,10 @@ fn failed(name: &str, code: i32, container: &Container, report: &Report) -> Endi
     }
 }
 
-fn succeeded_with_rows(report: &Report) -> Result<Box<RunReport>, Ending> {
+/// How much earlier than its task a report may claim to have begun: the clocks of ECS and of the container may differ.
+const SKEW_S: i64 = 60;
+
+fn succeeded_with_rows(asked: &ManualRun, task: &Task, report: &Report) -> Result<Box<RunReport>, Ending> {
     let report = match report {
         Report::Found(report) => report,
         Report::Unreadable(why) => return Err(Ending::UnreadableReport { why: why.clone() }),
@@ -122,11 +126,27 @@ fn succeeded_with_rows(report: &Report) -> Result<Box<RunReport>, Ending> {
         let why = format!("it says trigger={}, and this run was started by a person", report.trigger);
         return Err(Ending::UnreadableReport { why });
     }
+    // Whatever else it says: a line that was printed last month, or that is printed every time, is no news of this run.
+    let started = report.started_at.parse::<Timestamp>().map(Timestamp::as_second).ok();
+    if started.zip(task.created_at).is_none_or(|(started, created)| started < created - SKEW_S) {
+        let created_at = task.created_at.and_then(|at| Timestamp::from_second(at).ok());
+        return Err(Ending::OfAnotherRun {
+            started_at: report.started_at.clone(),
+            created_at: created_at.map_or_else(|| "an unknown time".to_owned(), |at| at.to_string()),
+        });
+    }
     if !report.adds_up() {
         return Err(Ending::UnreadableReport { why: "its counts do not add up".to_owned() });
     }
     if report.fetched == 0 {
         return Err(Ending::NoRows);
+    }
+    if report.upserted == 0 && report.unchanged == 0 {
+        return Err(Ending::AllRejected { rejected: report.rejected });
+    }
+    let deactivates = |argument: &String| *argument == format!("{FLAG_PREFIX}deactivate-stale=true");
+    if !report.complete && asked.task().command.iter().any(deactivates) {
+        return Err(Ending::Incomplete);
     }
     Ok(report.clone())
 }

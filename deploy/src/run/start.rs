@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::ending::Ending;
 use crate::cloud::{Aws, CloudError};
 use crate::explain::may_be_propagation;
+use crate::interrupt::{Interrupt, Interrupted};
 use crate::model::run_task::ManualRun;
 use crate::model::task::Task;
 
@@ -16,13 +17,16 @@ const ROLE_PROPAGATION: Duration = Duration::from_secs(120);
 pub async fn start(aws: &Aws, run: &ManualRun) -> Result<Result<Task, Ending>, CloudError> {
     let begun = tokio::time::Instant::now();
     let mut pause = Duration::from_secs(1);
+    let mut interrupt = Interrupt::listen();
     loop {
         match aws.run_task(run).await {
             Err(error) if may_be_propagation(&error) && begun.elapsed() < ROLE_PROPAGATION => {
                 if pause == Duration::from_secs(1) {
                     err!("ECS cannot assume the task's role yet; waiting up to 2 minutes for IAM");
                 }
-                tokio::time::sleep(pause).await;
+                if interrupt.sleep(pause).await == Err(Interrupted) {
+                    return Ok(Err(Ending::Interrupted));
+                }
                 pause = (pause * 2).min(Duration::from_secs(10));
             }
             answer => return Ok(answer?.map_err(Ending::NotPlaced)),

@@ -437,7 +437,7 @@ fn iam_is_not_waited_for_for_ever() {
         let Ok((value, _)) = SecretValue::new(b"value".to_vec()) else { panic!("a good value") };
         let values = [("API_KEY".to_owned(), value)].into();
         let live = deploy::observe::observe(&cloud, &desired).await.unwrap();
-        let guard = Guard { desired: &desired, live: &live };
+        let guard = Guard::of(&desired, &live, &plan);
         let patience = Patience { limit: Duration::from_millis(40), pause: Duration::from_millis(10) };
         apply(&cloud, guard, &plan, &values, patience, &mut |_| ()).await.unwrap_err()
     });

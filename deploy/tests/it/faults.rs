@@ -44,7 +44,7 @@ async fn attempt(cloud: &Aws, desired: &Desired, wish: &Wish) -> Result<Plan, St
     let live = observe(cloud, desired).await.map_err(|error| error.to_string())?;
     let wanted = plan(desired, &live, wish, Normalisers::default());
     assert!(wanted.refusals.is_empty(), "{:#?}", wanted.refusals);
-    let guard = Guard { desired, live: &live };
+    let guard = Guard::of(desired, &live, &wanted);
     apply(cloud, guard, &wanted, &values(), PATIENCE, &mut |_| ())
         .await
         .map_err(|failure| failure.error.to_string())?;
@@ -138,7 +138,7 @@ fn of_two_operators_the_second_is_told_of_the_first() {
             let found = cloud.schedule(JOB, JOB).await.unwrap();
             cloud.update_schedule(&behind(found)).await.unwrap();
             let before = cloud.schedule(JOB, JOB).await.unwrap();
-            let guard = Guard { desired: &desired, live: &live };
+            let guard = Guard::of(&desired, &live, &mine);
             let failure = apply(&cloud, guard, &mine, &values(), PATIENCE, &mut |_| ()).await.unwrap_err();
             assert_eq!(cloud.schedule(JOB, JOB).await.unwrap(), before, "the other's work was overwritten");
             failure.error

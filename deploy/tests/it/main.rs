@@ -21,5 +21,6 @@ mod scene;
 mod status;
 mod story;
 mod trigger_now;
+mod unproven;
 mod verify;
 mod ways;

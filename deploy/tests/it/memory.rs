@@ -7,7 +7,7 @@ use deploy::cloud::{
     Answer, CloudError, ErrorKind, LogGroups, Parameters, Receipts, Roles, Schedules, TaskDefinitions, Whoami,
 };
 use deploy::model::{
-    Group, Identity, NewRole, Parameter, ParameterType, PolicyDocument, Role, Schedule, Tags, TaskDefinition,
+    Elsewhere, Group, Identity, NewRole, Parameter, ParameterType, PolicyDocument, Role, Schedule, Tags, TaskDefinition,
 };
 use deploy::secret::SecretValue;
 use serde_json::{Map, Value, json};
@@ -106,10 +106,9 @@ impl Parameters for Memory {
                 return Err(error(name, ErrorKind::Conflict, "ParameterAlreadyExists"));
             }
             let (kind, tags) = (ParameterType::SecureString, Some(tags.clone()));
-            world.parameters.insert(
-                name.into(),
-                Parameter { name: name.into(), kind, key: key.map(str::to_owned), version: 1, tags },
-            );
+            let key = key.map(str::to_owned);
+            let made = Parameter { name: name.into(), kind, key, version: 1, written_ms: None, tags };
+            world.parameters.insert(name.into(), made);
             Ok(1)
         })
     }
@@ -194,6 +193,13 @@ impl Roles for Memory {
             Ok(())
         })
     }
+
+    async fn delete_role_policy(&self, role: &str, policy: &str) -> Answer<()> {
+        self.write(policy, |world| {
+            world.policies.remove(&(role.into(), policy.into()));
+            Ok(())
+        })
+    }
 }
 
 impl Schedules for Memory {
@@ -219,6 +225,12 @@ impl Schedules for Memory {
 
     async fn schedule(&self, group: &str, name: &str) -> Answer<Schedule> {
         self.read(name, |world| world.schedules.get(&(group.into(), name.into())).cloned())
+    }
+
+    async fn schedules_named(&self, name: &str) -> Answer<Vec<Elsewhere>> {
+        let world = self.world.borrow();
+        let named = world.schedules.iter().filter(|((_, one), _)| one == name);
+        Ok(named.map(|((group, _), one)| Elsewhere { group: group.clone(), state: one.state() }).collect())
     }
 
     async fn create_schedule(&self, schedule: &Schedule) -> Answer<()> {

@@ -119,4 +119,11 @@ fn a_reader_that_went_away_is_no_reason_to_panic() {
         assert_eq!(status.code(), Some(0), "{verb:?}");
     }
     assert_eq!(scene.schedule()["State"], "DISABLED");
+    // A disk that is full is such a reader, too; and it must not stop a change between two steps.
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    scene.edit_config(|config| *config = config.replace("--all", "--some"));
+    let mut apply = scene.deploy(&["apply", "--disabled", "--yes"]);
+    let status = apply.env("RUST_LOG", "trace").stdout(full()).stderr(full()).status().unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert!(scene.schedule()["Target"]["Input"].as_str().unwrap().contains("--some"));
 }

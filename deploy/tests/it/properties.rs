@@ -71,7 +71,7 @@ fn carried_out(world: &World, plan: &Plan, break_at: Option<usize>) -> World {
     let desired = desired();
     let outcome = inside::run(async {
         let live = observe(&Memory::new(world.clone(), None), &desired).await.expect("observed");
-        let guard = Guard { desired: &desired, live: &live };
+        let guard = Guard::of(&desired, &live, &plan);
         apply(&memory, guard, plan, &values(), NO_PATIENCE, &mut |_| ()).await
     });
     assert_eq!(outcome.is_err(), break_at.is_some_and(|at| at < plan.steps().count()), "{outcome:?}");
@@ -93,6 +93,7 @@ fn parameter(name: &'static str) -> impl Strategy<Value = Option<Parameter>> {
         kind: kind.clone(),
         key: None,
         version,
+        written_ms: None,
         tags,
     });
     proptest::option::of(found)

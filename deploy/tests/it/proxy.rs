@@ -2,11 +2,16 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::process::{Output, Stdio};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::scene::Scene;
+
 type Change = Arc<dyn Fn(&mut Value) + Send + Sync>;
+type After = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// A forwarding HTTP server on loopback. It ends with the test's process.
 pub struct Proxy {
@@ -16,14 +21,17 @@ pub struct Proxy {
 impl Proxy {
     /// Forwards to `endpoint`; the body of each RunTask is changed on the way.
     pub fn start(endpoint: &str, change: impl Fn(&mut Value) + Send + Sync + 'static) -> Proxy {
+        Proxy::with(endpoint, Arc::new(change), Arc::new(|_| ()))
+    }
+
+    fn with(endpoint: &str, change: Change, after: After) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let upstream = endpoint.trim_start_matches("http://").to_owned();
-        let change: Change = Arc::new(change);
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
-                let (upstream, change) = (upstream.clone(), change.clone());
-                std::thread::spawn(move || forward(client, &upstream, &change));
+                let (upstream, change, after) = (upstream.clone(), change.clone(), after.clone());
+                std::thread::spawn(move || forward(client, &upstream, &change, &after));
             }
         });
         Proxy { address }
@@ -35,8 +43,31 @@ impl Proxy {
     }
 }
 
+/// Runs `deploy ...` and does something after each call that it makes, before it learns the answer. A call is named by its target
+/// (`AmazonSSM.GetParameter`), or by its method and address (`PUT /schedules/library-sync`).
+pub fn between(scene: &Scene, arguments: &[&str], mut act: impl FnMut(&str)) -> Output {
+    let (calls, called) = mpsc::channel::<(String, mpsc::Sender<()>)>();
+    let calls = Mutex::new(calls);
+    let after = move |call: &str| {
+        let (done, wait) = mpsc::channel();
+        let sent = calls.lock().expect("no panic").send((call.to_owned(), done));
+        // Whoever drops the other end is done.
+        let _ = sent.map(|()| wait.recv());
+    };
+    let proxy = Proxy::with(scene.aws.endpoint(), Arc::new(|_| ()), Arc::new(after));
+    let mut command = scene.deploy(arguments);
+    command.env("AWS_ENDPOINT_URL", proxy.url()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("deploy runs");
+    while child.try_wait().expect("it is ours").is_none() {
+        if let Ok((call, _done)) = called.recv_timeout(Duration::from_millis(20)) {
+            act(&call);
+        }
+    }
+    child.wait_with_output().expect("its output")
+}
+
 /// One request, one answer, one connection.
-fn forward(mut client: TcpStream, upstream: &str, change: &Change) -> Option<()> {
+fn forward(mut client: TcpStream, upstream: &str, change: &Change, after: &After) -> Option<()> {
     let mut reader = BufReader::new(client.try_clone().ok()?);
     let mut head = Vec::new();
     loop {
@@ -67,5 +98,7 @@ fn forward(mut client: TcpStream, upstream: &str, change: &Change) -> Option<()>
     server.write_all(&body).ok()?;
     let mut answer = Vec::new();
     server.read_to_end(&mut answer).ok()?;
+    let line = head.first()?.rsplit_once(' ')?.0.split('?').next()?.to_owned();
+    after(&header("x-amz-target").unwrap_or(line));
     client.write_all(&answer).ok()
 }

@@ -94,9 +94,13 @@ from = "env:API_KEY"
         fs::write(self.folder.path().join("deploy.toml"), config.as_str()).expect("deploy.toml is written");
     }
 
-    /// What the next container prints, line by line, and the code that it ends with.
+    /// What the next container prints, line by line, and the code that it ends with. The time of [`report`] becomes the time at
+    /// which it is printed: a report of another time than its task's does not count.
     pub fn next_run(&self, lines: &[&str], code: i32) {
-        let quoted = |line: &&str| format!("printf '%s\\n' '{}'\n", line.replace('\'', r"'\''"));
+        let now = r#"'"$(date -u +%Y-%m-%dT%H:%M:%SZ)"'"#;
+        let quoted = |line: &&str| {
+            format!("printf '%s\\n' '{}'\n", line.replace('\'', r"'\''").replace(&report().started_at, now))
+        };
         let lines: String = lines.iter().map(quoted).collect();
         self.next_script(&format!("{lines}exit {code}\n"));
     }
@@ -199,7 +203,12 @@ from = "env:API_KEY"
     pub fn trust_ecs(&self, role: &str) {
         let principal = json!({ "Service": "ecs-tasks.amazonaws.com" });
         let statement = json!({ "Effect": "Allow", "Principal": principal, "Action": "sts:AssumeRole" });
-        self.iam("UpdateAssumeRolePolicy", &format!("RoleName={role}"), &statement);
+        self.put_trust(role, &statement);
+    }
+
+    /// Replaces who may assume a role.
+    pub fn put_trust(&self, role: &str, statement: &Value) {
+        self.iam("UpdateAssumeRolePolicy", &format!("RoleName={role}"), statement);
     }
 
     fn iam(&self, action: &str, parameters: &str, statement: &Value) {

@@ -15,7 +15,7 @@ fn status_says_what_the_schedule_itself_has_done() {
 
     let scheduled = geuneul::RunReport {
         trigger: geuneul::Trigger::Scheduled,
-        started_at: "2026-12-01T04:00:03Z".into(),
+        started_at: "2099-12-01T04:00:03Z".into(),
         ..report()
     };
     scene.next_run(&[&scheduled.to_line()], 0);
@@ -29,7 +29,7 @@ fn status_says_what_the_schedule_itself_has_done() {
     scene.aws.clear_faults().unwrap();
 
     let failed =
-        geuneul::RunReport { outcome: Outcome::DatabaseLost, started_at: "2027-01-01T04:00:03Z".into(), ..scheduled };
+        geuneul::RunReport { outcome: Outcome::DatabaseLost, started_at: "2099-12-31T04:00:03Z".into(), ..scheduled };
     scene.next_run(&[&failed.to_line()], 74);
     scene.fire();
     snapshot!(scene, ["status"]);

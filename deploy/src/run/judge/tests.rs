@@ -102,6 +102,24 @@ fn a_run_as_asked_with_rows_is_proven() {
     assert_eq!(foreign.report(), None);
 }
 
+#[test]
+fn what_deactivates_needs_a_complete_snapshot() {
+    let asked = |argument: &str| {
+        let mut parts = asked().task().clone();
+        parts.command = vec![argument.to_owned()];
+        let occurrence = Occurrence { id: "0123456789abcdef".to_owned(), time: "2026-11-29T03:00:00Z".to_owned() };
+        RunTask::new(parts).unwrap().manual(occurrence)
+    };
+    let judged = |argument: &str| {
+        let mut task = task();
+        task.overrides[1].command = vec![argument.to_owned()];
+        let report = found(RunReport { complete: false, ..report() });
+        judge(&asked(argument), &task, &report, Proof::RunReport).map(|_| ())
+    };
+    assert_eq!(judged("--ingest.deactivate-stale=true"), Err(Ending::Incomplete));
+    assert_eq!(judged("--ingest.deactivate-stale=false"), Ok(()));
+}
+
 type Change = Box<dyn Fn(&mut Task)>;
 
 /// Every way to end without a proof: what AWS shows, what the log holds, what a person reads.
@@ -234,6 +252,17 @@ fn every_other_ending_says_what_happened_and_what_to_do() {
         ("counts that do not add up", unchanged(), found(RunReport { unchanged: 1, ..report() })),
         ("skipped", unchanged(), found(RunReport { outcome: Outcome::Skipped, skip: Some(skip), ..report() })),
         ("code and report disagree", unchanged(), found(failed(Outcome::DatabaseLost, "session gone"))),
+        (
+            "the report of last month",
+            unchanged(),
+            found(RunReport { started_at: "2026-10-29T03:00:00Z".to_owned(), ..report() }),
+        ),
+        ("a report without a time", unchanged(), found(RunReport { started_at: "yesterday".to_owned(), ..report() })),
+        (
+            "every row rejected",
+            unchanged(),
+            found(RunReport { inserted: 0, unchanged: 0, upserted: 0, rejected: 3555, ..report() }),
+        ),
         ("no rows", unchanged(), found(RunReport { fetched: 0, inserted: 0, unchanged: 0, upserted: 0, ..report() })),
     ];
     let mut endings: Vec<(&str, Ending)> = vec![
