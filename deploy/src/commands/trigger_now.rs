@@ -55,9 +55,10 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
             Ok(Exit::Done)
         }
         Err(ending) => {
-            void.ending = Some(shortened(&ending.to_string()));
+            void.ending = Some(shortened(&ending.lasting()));
             keep(context, &look, &Receipt::Void(void)).await?;
-            let hint = format!("{}\nno run counts until one is proven: {} trigger-now", ending.hint(), context.program);
+            let then = if ending.goes_on() { "when the task has stopped" } else { "no run counts until one is proven" };
+            let hint = format!("{}\n{then}: {} trigger-now", ending.hint(), context.program);
             Err(Stop { exit: Exit::NotProven, what: format!("the run is not proven: {ending}"), hint }.into())
         }
     }
