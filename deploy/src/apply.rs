@@ -8,7 +8,7 @@ use crate::cloud::{Answer, Cloud, CloudError};
 use crate::desired::Desired;
 use crate::explain;
 use crate::model::run_task::Parts;
-use crate::model::{RunTask, Schedule, TaskDefinitionRef};
+use crate::model::{Live, RunTask, Schedule, TaskDefinitionRef};
 use crate::normalise::Normalisers;
 use crate::observe::observe;
 use crate::plan::{self, Pin, Plan, ScheduleStep, Step, Wish};
@@ -72,13 +72,19 @@ pub async fn apply(
 }
 
 /// Reads everything back: AWS shows what was written when the plan is empty. A while is given, because IAM's reads may lag.
-pub async fn settle(cloud: &impl Cloud, desired: &Desired, wish: Wish, patience: Patience) -> anyhow::Result<Plan> {
+pub async fn settle(
+    cloud: &impl Cloud,
+    desired: &Desired,
+    wish: Wish,
+    patience: Patience,
+) -> anyhow::Result<(Live, Plan)> {
     let wish = Wish { disabled: wish.disabled, adopt: false, rotate: false };
     let (deadline, mut pause) = (Instant::now() + patience.limit, patience.pause);
     loop {
-        let plan = plan::plan(desired, &observe(cloud, desired).await?, wish, Normalisers::default());
+        let live = observe(cloud, desired).await?;
+        let plan = plan::plan(desired, &live, wish, Normalisers::default());
         if plan.is_empty() || Instant::now() >= deadline {
-            return Ok(plan);
+            return Ok((live, plan));
         }
         tokio::time::sleep(pause).await;
         pause = LONGEST_PAUSE.min(pause * 2);

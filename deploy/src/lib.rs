@@ -23,6 +23,7 @@ pub mod exit;
 pub mod explain;
 pub mod fingerprint;
 pub mod fire_times;
+pub mod foresee;
 pub mod gate;
 pub mod model;
 pub mod normalise;

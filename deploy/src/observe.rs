@@ -16,7 +16,17 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
             desired.parameters.iter().map(|parameter| async move { seen(cloud.parameter(&parameter.name).await) });
         join_all(calls).await.into_iter().collect::<Answer<Vec<_>>>()
     };
-    let (identity, parameters, task_definition, scheduler_role, scheduler_policy, group_found, schedule, receipt) = tokio::join!(
+    let (
+        identity,
+        parameters,
+        task_definition,
+        scheduler_role,
+        scheduler_policy,
+        group_found,
+        schedule,
+        receipt,
+        cluster,
+    ) = tokio::join!(
         cloud.identity(),
         parameters,
         async { seen(cloud.task_definition(&job.family).await) },
@@ -25,6 +35,7 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
         async { seen(cloud.group(group, &desired.group_arn()).await) },
         async { seen(cloud.schedule(group, &job.name).await) },
         async { seen(cloud.receipt(&desired.receipt_parameter).await) },
+        async { seen(cloud.cluster(&job.cluster).await) },
     );
     // Who asks comes first: in the wrong account, every other answer is noise.
     let identity = identity?;
@@ -56,6 +67,7 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
         scheduler_policy: scheduler_policy?,
         group: group_found?,
         schedule: schedule?,
+        cluster: cluster?,
         log_group: log_group?,
         receipt: receipt?.map(|text| Receipt::read(&text, &desired.owner)),
     })

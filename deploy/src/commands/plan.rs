@@ -48,15 +48,17 @@ pub async fn run(context: &Context, args: PlanArgs) -> anyhow::Result<Exit> {
     for note in render::notes(&plan, &live, Timestamp::now()) {
         out!("note: {note}");
     }
-    for refusal in plan.refusals.iter().filter(|refusal| refusal.cure != Some(Cure::Disabled)) {
+    let refusals: Vec<_> = plan.refusals.iter().filter(|refusal| refusal.cure != Some(Cure::Disabled)).collect();
+    for refusal in &refusals {
         out!("refused: {}", refusal.what);
         out!("hint: {}", refusal.hint);
     }
-    if let Some(next) = render::next(&plan, &live, wish, &context.program) {
+    if let Some(next) = render::next(&plan, &live, &context.job, wish, Timestamp::now(), &context.program) {
         out!("next: {next}");
     }
     Ok(match args.detailed_exitcode {
         true if plan.count(Sign::Unread) > 0 => Exit::Failed,
+        _ if !refusals.is_empty() => Exit::Refused,
         true if !plan.is_empty() => Exit::Pending,
         _ => Exit::Done,
     })

@@ -62,6 +62,7 @@ fn live() -> Live {
         scheduler_policy: Seen::Present(PolicyDocument(r#"{"Statement":[]}"#.to_owned())),
         group: Seen::Present(Group { name: "library-sync".to_owned(), tags: None }),
         schedule: Seen::Present(Schedule(object(schedule))),
+        cluster: Seen::Present("ACTIVE".to_owned()),
         log_group: None,
         receipt: Seen::Absent,
     };

@@ -84,6 +84,8 @@ pub struct Live {
     pub group: Seen<Group>,
     /// The schedule.
     pub schedule: Seen<Schedule>,
+    /// The cluster's status, such as `ACTIVE`.
+    pub cluster: Seen<String>,
     /// The log group that the container writes to, when it writes to one.
     pub log_group: Option<(String, Seen<()>)>,
     /// What the newest run by hand left, or why it cannot be read.

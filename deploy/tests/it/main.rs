@@ -15,3 +15,4 @@ mod scene;
 mod status;
 mod story;
 mod trigger_now;
+mod truth;
