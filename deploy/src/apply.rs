@@ -9,7 +9,7 @@ use crate::desired::Desired;
 use crate::explain;
 use crate::guard::Guard;
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::model::{Schedule, TaskDefinitionRef};
+use crate::model::{Live, Schedule, TaskDefinitionRef};
 use crate::normalise::Normalisers;
 use crate::observe::observe;
 use crate::plan::{self, Pin, Plan, ScheduleStep, Step, Wish};
@@ -78,14 +78,20 @@ pub async fn apply(
 }
 
 /// Reads everything back: AWS shows what was written when the plan is empty. A while is given, because IAM's reads may lag.
-pub async fn settle(cloud: &impl Cloud, desired: &Desired, wish: &Wish, patience: Patience) -> anyhow::Result<Plan> {
+pub async fn settle(
+    cloud: &impl Cloud,
+    desired: &Desired,
+    wish: &Wish,
+    patience: Patience,
+) -> anyhow::Result<(Live, Plan)> {
     let wish = &Wish { disabled: wish.disabled, ..Wish::default() };
     let (deadline, mut pause) = (Instant::now() + patience.limit, patience.pause);
     let mut interrupt = Interrupt::listen();
     loop {
-        let plan = plan::plan(desired, &observe(cloud, desired).await?, wish, Normalisers::default());
+        let live = observe(cloud, desired).await?;
+        let plan = plan::plan(desired, &live, wish, Normalisers::default());
         if plan.is_empty() || Instant::now() >= deadline {
-            return Ok(plan);
+            return Ok((live, plan));
         }
         if interrupt.sleep(pause).await == Err(Interrupted) {
             anyhow::bail!("interrupted with Ctrl-C; everything was written, and AWS does not show all of it yet");

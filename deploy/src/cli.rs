@@ -38,19 +38,26 @@ Exit codes:
 #[derive(Debug, Args)]
 pub struct Global {
     /// What is wanted
-    #[arg(long, global = true, value_name = "FILE", default_value = "deploy.toml")]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Options of every command",
+        value_name = "FILE",
+        default_value = "deploy.toml"
+    )]
     pub config: PathBuf,
     /// Which [job.NAME] of the file; needed only when it has several
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, help_heading = "Options of every command", value_name = "NAME")]
     pub job: Option<String>,
     /// Which profile of ~/.aws/config, in place of AWS_PROFILE
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, help_heading = "Options of every command", value_name = "NAME")]
     pub profile: Option<String>,
     /// Another AWS, such as a local one; AWS_ENDPOINT_URL does the same
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, help_heading = "Options of every command", value_name = "URL")]
     pub endpoint_url: Option<String>,
     /// Colour in the output; NO_COLOR is respected
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
+    #[arg(long, global = true, help_heading = "Options of every command", value_enum, value_name = "WHEN")]
+    #[arg(default_value_t = Color::Auto)]
     pub color: Color,
 }
 
@@ -82,16 +89,29 @@ impl Color {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Show what would change, and why; touches nothing
+    #[command(after_help = "Exit codes: 0 seen, 1 failed, 3 apply would be refused; with --detailed-exitcode also 1 \
+        something could not be looked at, 2 changes are pending")]
     Plan(commands::plan::PlanArgs),
     /// Make it so; never switches the schedule on
+    #[command(
+        after_help = "Exit codes: 0 done, 1 failed (say it again, and it goes on), 3 refused and nothing was changed"
+    )]
     Apply(commands::apply::ApplyArgs),
     /// Run the job once with the schedule's own input, and keep the receipt if it proves itself
+    #[command(
+        after_help = "Exit codes: 0 the run is proven, 1 failed, 3 refused and nothing was started, 4 the run did not prove itself"
+    )]
     TriggerNow(commands::trigger_now::TriggerNowArgs),
     /// Switch the schedule on; refuses unless a run is proven and nothing has moved since
+    #[command(after_help = "Exit codes: 0 switched on, 1 failed, 3 refused and nothing was changed")]
     Enable(commands::enable::EnableArgs),
     /// Switch the schedule off
+    #[command(
+        after_help = "Exit codes: 0 it does not fire, 1 failed and it may still fire, 3 refused: the schedule is not ours"
+    )]
     Disable(commands::disable::DisableArgs),
     /// What is there, whether it is on, and what the last runs said
+    #[command(after_help = "Exit codes: 0 well, 1 something could not be looked at, 5 needs a person")]
     Status(commands::status::StatusArgs),
     /// Look at everything that a run needs, at once; touches nothing
     Verify(commands::verify::VerifyArgs),

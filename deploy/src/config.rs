@@ -159,7 +159,12 @@ impl Config {
             v.split('-').count() >= 3 && v.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
         })?;
         let app = match file.app {
-            Some(app) => at.check(app, "app", "letters, digits, - and _", |v| is_name(v, "-_", 64))?,
+            Some(app) => {
+                at.check(app, "app", "a name of letters, digits, - and _ that begins with neither aws nor ssm", |v| {
+                    let reserved = ["aws", "ssm"].iter().any(|taken| v.to_ascii_lowercase().starts_with(taken));
+                    is_name(v, "-_", 64) && !reserved
+                })?
+            }
             None => "geuneul-deploy".to_owned(),
         };
         let mut jobs = BTreeMap::new();
@@ -170,7 +175,7 @@ impl Config {
             return Err(at.stop(
                 None,
                 "no job: nothing is wanted",
-                "add a [job.NAME] table, as in templates/deploy.toml",
+                "add a table [job.NAME]; each error names the key that is missing in it",
             ));
         }
         Ok(Config { account, region, app, jobs })

@@ -43,7 +43,8 @@ pub fn next(expression: &str, zone: &str, after: Timestamp, count: usize) -> Res
     }
     // Sunday is 1 for AWS; a year needs seconds beside it here.
     let parser = CronParser::builder().seconds(Seconds::Required).year(Year::Required).alternative_weekdays(true);
-    let cron = parser.build().parse(&format!("0 {fields}")).map_err(|error| wrong(error.to_string()))?;
+    let fields: Vec<_> = fields.split_whitespace().zip(LAST).map(|(field, last)| open_ended(field, last)).collect();
+    let cron = parser.build().parse(&format!("0 {}", fields.join(" "))).map_err(|error| wrong(error.to_string()))?;
     let zone = TimeZone::get(zone).map_err(|_| FireTimeError::Zone(zone.to_owned()))?;
     let mut wall = Wall(after.to_zoned_datetime(zone.clone()).datetime());
     let mut found = Vec::new();
@@ -81,6 +82,18 @@ pub fn skipped(expression: &str, zone: &str, after: Timestamp) -> Option<DateTim
         }
     }
     None
+}
+
+/// The last value of each field.
+const LAST: [&str; 6] = ["59", "23", "31", "12", "7", "2199"];
+
+/// AWS's `5/15` begins at 5 and goes to the end, which the parser here writes `5-59/15`.
+fn open_ended(field: &str, last: &str) -> String {
+    let part = |part: &str| match part.split_once('/') {
+        Some((first, step)) if first.bytes().all(|b| b.is_ascii_digit()) => format!("{first}-{last}/{step}"),
+        _ => part.to_owned(),
+    };
+    field.split(',').map(part).collect::<Vec<_>>().join(",")
 }
 
 /// A fire time for a person: in the schedule's zone and in UTC.
@@ -156,6 +169,7 @@ mod tests {
         assert_eq!(first("cron(0 0 L * ? *)"), "Mon 2026-11-30 00:00");
         assert_eq!(first("cron(0 8 ? * 2#1 *)"), "Mon 2026-12-07 08:00");
         assert_eq!(first("cron(0 8 ? * 6L *)"), "Fri 2026-12-25 08:00");
+        assert_eq!(first("cron(5/15 0/6 * * ? *)"), "Sun 2026-11-29 06:05");
         assert_eq!(first("cron(0 9 31 * ? 2027)"), "Sun 2027-01-31 09:00");
         assert_eq!(times("cron(0 4 1 * ? 2020)", "UTC", "2026-11-29T03:00:00Z"), Vec::<String>::new());
     }

@@ -97,7 +97,8 @@ fn ended(void: &Void) -> String {
     void.ending.as_ref().map_or_else(|| ": its end was not seen".to_owned(), |ending| format!(": {ending}"))
 }
 
-fn listed(fields: &[Field]) -> String {
+/// Fields for a person.
+pub(crate) fn listed(fields: &[Field]) -> String {
     fields.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 

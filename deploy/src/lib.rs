@@ -24,6 +24,7 @@ pub mod exit;
 pub mod explain;
 pub mod fingerprint;
 pub mod fire_times;
+pub mod foresee;
 pub mod gate;
 pub mod guard;
 pub mod import;

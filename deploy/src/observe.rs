@@ -18,7 +18,7 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
             desired.parameters.iter().map(|parameter| async move { seen(cloud.parameter(&parameter.name).await) });
         join_all(calls).await.into_iter().collect::<Answer<Vec<_>>>()
     };
-    let (identity, parameters, newest, scheduler_role, scheduler_policy, group_found, schedule, receipt) = tokio::join!(
+    let (identity, parameters, newest, scheduler_role, scheduler_policy, group_found, schedule, receipt, cluster) = tokio::join!(
         cloud.identity(),
         parameters,
         async { seen(cloud.task_definition(&job.family).await) },
@@ -27,6 +27,7 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
         async { seen(cloud.group(group, &desired.group_arn()).await) },
         async { seen(cloud.schedule(group, &job.name).await) },
         async { seen(cloud.receipt(&desired.receipt_parameter).await) },
+        async { seen(cloud.cluster(&job.cluster).await) },
     );
     // Who asks comes first: in the wrong account, every other answer is noise.
     let identity = identity?;
@@ -70,6 +71,7 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
         group: group_found?,
         schedule,
         elsewhere: elsewhere?,
+        cluster: cluster?,
         log_group: log_group?,
         receipt: receipt?.map(|text| Receipt::read(&text, &desired.owner)),
     })

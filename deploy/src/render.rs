@@ -6,10 +6,12 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use crate::fire_times;
+use crate::config::Job;
+use crate::fingerprint::Fingerprint;
 use crate::model::{Live, Seen, State};
 use crate::plan::{Cure, Item, Plan, Sign, Wish};
 use crate::receipt::Receipt;
+use crate::{fire_times, foresee, gate};
 
 /// How to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,17 +82,21 @@ pub fn notes(plan: &Plan, live: &Live, now: Timestamp) -> Vec<String> {
         Seen::Absent | Seen::Present(Ok(_)) => {}
     }
     if let Seen::Present(Ok(Receipt::Verified(run))) = &live.receipt
-        && plan.moves_the_run()
+        && plan.steps().next().is_some()
+        && let Ok(fields) = foresee::will_move(run, live, plan)
+        && !fields.is_empty()
     {
-        let revision = run.task_definition().rsplit(':').next().unwrap_or_default();
         let day = run.at().strftime("%Y-%m-%d");
-        notes.push(format!("the verified run of {day} was of revision {revision} and will no longer count"));
+        notes.push(format!(
+            "the verified run of {day} will not count after this: {} will have moved",
+            gate::listed(&fields)
+        ));
     }
     notes
 }
 
 /// The exact next command, when there is one.
-pub fn next(plan: &Plan, live: &Live, wish: &Wish, program: &str) -> Option<String> {
+pub fn next(plan: &Plan, live: &Live, job: &Job, wish: &Wish, now: Timestamp, program: &str) -> Option<String> {
     let only_disabled_helps = |plan: &Plan| plan.refusals.iter().all(|refusal| refusal.cure == Some(Cure::Disabled));
     if !only_disabled_helps(plan) {
         return None;
@@ -99,10 +105,15 @@ pub fn next(plan: &Plan, live: &Live, wish: &Wish, program: &str) -> Option<Stri
         let disabled = wish.disabled || !plan.refusals.is_empty() || plan.state == Some(State::Disabled);
         return Some(apply_command(program, &Wish { disabled, ..wish.clone() }));
     }
-    match (plan.state, &live.receipt) {
-        (Some(State::Disabled), Seen::Present(Ok(Receipt::Verified(_)))) => Some(format!("{program} enable")),
-        (Some(State::Disabled), _) => Some(format!("{program} trigger-now")),
-        (Some(State::Enabled) | None, _) => None,
+    match plan.state {
+        // `enable` would refuse whatever a run proves.
+        _ if job.stopped => None,
+        Some(State::Disabled) => {
+            let is_open =
+                Fingerprint::of(live).is_ok_and(|then| gate::open(&live.receipt, &then, &job.gate, now).is_ok());
+            Some(format!("{program} {}", if is_open { "enable" } else { "trigger-now" }))
+        }
+        Some(State::Enabled) | None => None,
     }
 }
 

@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use crate::model::PolicyDocument;
 
+/// A whole `deploy.toml` with every key.
+pub const CONFIGURATION: &str = include_str!("../../templates/deploy.toml");
 /// Who may assume the scheduler's role. `aws:SourceArn` must be the group: with a schedule's ARN, CreateSchedule refuses the role.
 pub const SCHEDULER_TRUST: &str = include_str!("../../templates/scheduler-trust.json");
 /// What the scheduler's role may do.

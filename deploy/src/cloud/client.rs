@@ -4,10 +4,14 @@ use std::time::Duration;
 
 use aws_config::environment::EnvironmentVariableRegionProvider;
 use aws_config::meta::region::RegionProviderChain;
-use aws_config::profile::ProfileFileRegionProvider;
+use aws_config::profile::{ProfileFileCredentialsProvider, ProfileFileRegionProvider};
+use aws_config::provider_config::ProviderConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_sts::config::ProvideCredentials;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+
+use crate::exit::Stop;
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -36,9 +40,21 @@ impl Aws {
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
             .region(Region::new(region.to_owned()))
             .timeout_config(timeouts)
-            .http_client(http);
+            .http_client(http.clone());
         if let Some(profile) = profile {
-            loader = loader.profile_name(profile);
+            // The SDK's own chain asks the environment first; whoever names a profile means it.
+            let from_profile = ProviderConfig::default()
+                .with_region(Some(Region::new(region.to_owned())))
+                .with_http_client(http.clone());
+            let credentials =
+                ProfileFileCredentialsProvider::builder().configure(&from_profile).profile_name(profile).build();
+            // Before the first call, because the SDK buries what is wrong with a profile.
+            if credentials.provide_credentials().await.is_err() {
+                let what = format!("profile `{profile}` gives no credentials");
+                let hint = "is it in ~/.aws/config, and logged in? see: aws configure list-profiles";
+                return Err(Stop::failed(what, hint).into());
+            }
+            loader = loader.profile_name(profile).credentials_provider(credentials);
         }
         if let Some(url) = endpoint_url {
             loader = loader.endpoint_url(url);

@@ -3,8 +3,7 @@
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
 /// A call that AWS refused, or that never reached it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{action} {thing}: {said}")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CloudError {
     /// The call, as IAM writes it: `ssm:PutParameter`.
     pub action: &'static str,
@@ -14,6 +13,26 @@ pub struct CloudError {
     pub kind: ErrorKind,
     /// What AWS said, with its code; or why it was not reached.
     pub said: String,
+}
+
+impl std::error::Error for CloudError {}
+
+impl std::fmt::Display for CloudError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let CloudError { action, thing, kind, said } = self;
+        match kind {
+            // Nobody's fault but the caller's or the network's: which call came first says nothing.
+            ErrorKind::NoCredentials | ErrorKind::Unreachable => f.write_str(said),
+            ErrorKind::NotFound
+            | ErrorKind::Denied
+            | ErrorKind::Conflict
+            | ErrorKind::Invalid
+            | ErrorKind::Moved
+            | ErrorKind::Other => {
+                write!(f, "{action} {thing}: {said}")
+            }
+        }
+    }
 }
 
 /// The kinds of failure that this program treats differently.
@@ -53,7 +72,15 @@ impl CloudError {
         let (kind, said) = match error {
             SdkError::ServiceError(service) => {
                 let (code, message) = (service.err().code().unwrap_or(""), service.err().message().unwrap_or(""));
-                (ErrorKind::of(code, message), format!("{code}: {message}"))
+                match ErrorKind::of(code, message) {
+                    kind if code.is_empty() && message.is_empty() => {
+                        (kind, "the answer has neither a code nor words: is that AWS?".to_owned())
+                    }
+                    kind @ ErrorKind::NoCredentials => {
+                        (kind, format!("AWS does not take these credentials: {code}: {message}"))
+                    }
+                    kind => (kind, format!("{code}: {message}")),
+                }
             }
             other => not_sent(&chain(other)),
         };
@@ -105,24 +132,52 @@ impl ErrorKind {
 
 /// A call that no answer came to. The SDK lists everything that it tried, which is more than anybody wants to read.
 fn not_sent(said: &str) -> (ErrorKind, String) {
-    let cause = said
-        .trim_start_matches("dispatch failure: ")
-        .trim_start_matches("io error: ")
-        .lines()
-        .next()
-        .unwrap_or_default();
-    if said.contains("no credentials found in chain") {
+    let cause = sentence(said);
+    if said.contains("no credentials found in chain") || said.contains("IMDS") {
         (
             ErrorKind::NoCredentials,
-            "there are no AWS credentials, neither in the environment nor in a profile".to_owned(),
+            "there are no AWS credentials: not in the environment, not in a profile, not from this machine".to_owned(),
         )
-    } else if said.contains("credentials") || said.contains("identity") || said.contains("sso") {
-        let cause = cause.trim_start_matches("other: ");
+    } else if said.contains("credential")
+        || said.contains("profile")
+        || said.contains("identity")
+        || said.contains("sso")
+    {
         (ErrorKind::NoCredentials, format!("the AWS credentials could not be loaded: {cause}"))
     } else {
         (ErrorKind::Unreachable, format!("AWS was not reached: {cause}"))
     }
 }
+
+/// The innermost cause that is words for a person. The SDK wraps it in its own, and some of those print whole requests.
+fn sentence(said: &str) -> &str {
+    let first = said.lines().next().unwrap_or_default();
+    let words = first.split(": ").filter(|part| !WRAPPING.contains(part));
+    let is_dump = |part: &&str| part.contains(" {") || part.contains("SdkBody");
+    let words: Vec<_> = words.take_while(|part| !is_dump(part)).collect();
+    let (Some(begin), Some(end)) = (words.first(), words.last()) else { return "the request could not be sent" };
+    // What is left is one stretch of the text.
+    let begin = first.find(begin).unwrap_or(0);
+    let end = first.find(end).map_or(first.len(), |at| at + end.len());
+    first.get(begin..end).unwrap_or(first)
+}
+
+/// What the SDK puts before a cause, and what says nothing to a person.
+const WRAPPING: [&str; 13] = [
+    "dispatch failure",
+    "io error",
+    "other",
+    "failed to construct request",
+    "request has timed out",
+    "response error",
+    "an error occurred while loading credentials",
+    "an error occurred while loading an identity",
+    "unhandled error",
+    "client error (Connect)",
+    "tcp connect error",
+    "the credential provider was not enabled",
+    "the credential provider was not properly configured",
+];
 
 fn chain(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();

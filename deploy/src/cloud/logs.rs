@@ -33,14 +33,24 @@ impl Aws {
         Ok(answer.events().iter().map(line).collect())
     }
 
-    /// The streams of a group that were written to last, newest first; one page of them.
+    /// The streams of a group that were written to last, newest first; four pages at most, of which other containers may have
+    /// their share.
     pub async fn newest_streams(&self, group: &str) -> Result<Vec<LogStream>, CloudError> {
-        let request = self.logs.describe_log_streams().log_group_name(group);
-        let request =
-            request.order_by(aws_sdk_cloudwatchlogs::types::OrderBy::LastEventTime).descending(true).limit(50);
-        let answer = request.send().await.map_err(|error| CloudError::new("logs:DescribeLogStreams", group, &error))?;
-        let names = answer.log_streams().iter().filter_map(|stream| stream.log_stream_name());
-        Ok(names.map(|name| LogStream { group: group.to_owned(), name: name.to_owned() }).collect())
+        let (mut found, mut token) = (Vec::new(), None);
+        for _ in 0..4 {
+            let request = self.logs.describe_log_streams().log_group_name(group).set_next_token(token);
+            let request =
+                request.order_by(aws_sdk_cloudwatchlogs::types::OrderBy::LastEventTime).descending(true).limit(50);
+            let answer =
+                request.send().await.map_err(|error| CloudError::new("logs:DescribeLogStreams", group, &error))?;
+            let names = answer.log_streams().iter().filter_map(|stream| stream.log_stream_name());
+            found.extend(names.map(|name| LogStream { group: group.to_owned(), name: name.to_owned() }));
+            token = answer.next_token;
+            if token.is_none() {
+                break;
+            }
+        }
+        Ok(found)
     }
 }
 

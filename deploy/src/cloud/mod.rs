@@ -4,6 +4,7 @@
 //! [`CloudError`].
 
 mod client;
+mod clusters;
 mod error;
 mod identity;
 mod log_groups;
@@ -118,6 +119,12 @@ pub trait LogGroups {
     fn log_group(&self, name: &str) -> impl Future<Output = Answer<String>>;
 }
 
+/// Where tasks run.
+pub trait Clusters {
+    /// The status of a cluster, by its name or ARN.
+    fn cluster(&self, name: &str) -> impl Future<Output = Answer<String>>;
+}
+
 /// Receipts of proven runs.
 pub trait Receipts {
     /// The text of a job's receipt, by the parameter's name; see [`crate::receipt::Owner::parameter`].
@@ -125,9 +132,9 @@ pub trait Receipts {
 }
 
 /// What `plan` and `apply` need.
-pub trait Cloud: Whoami + Parameters + TaskDefinitions + Roles + Schedules + LogGroups + Receipts {}
+pub trait Cloud: Whoami + Parameters + TaskDefinitions + Roles + Schedules + LogGroups + Clusters + Receipts {}
 
-impl<T: Whoami + Parameters + TaskDefinitions + Roles + Schedules + LogGroups + Receipts> Cloud for T {}
+impl<T: Whoami + Parameters + TaskDefinitions + Roles + Schedules + LogGroups + Clusters + Receipts> Cloud for T {}
 
 /// Turns "not there" and "not allowed to look" into answers; what else went wrong stays an error.
 pub fn seen<T>(answer: Answer<T>) -> Answer<Seen<T>> {

@@ -14,7 +14,7 @@ use crate::apply::{self, Failure, Patience};
 use crate::exit::{Exit, Stop};
 use crate::explain;
 use crate::guard::Guard;
-use crate::plan::{Plan, Step, Wish};
+use crate::plan::{Plan, Sign, Step, Wish};
 use crate::saved::{Outdated, Saved};
 use crate::secret::{SecretValue, Values};
 use crate::{leak, render};
@@ -74,17 +74,17 @@ pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
     if let Err(failure) = apply::apply(&context.aws, guard, &plan, &values, Patience::IAM, &mut say).await {
         return Ok(report(&failure, &render::apply_command(&context.program, &wish)));
     }
-    let after = apply::settle(&context.aws, &desired, &wish, Patience::READ_BACK).await.context("reading back")?;
+    let (live, after) =
+        apply::settle(&context.aws, &desired, &wish, Patience::READ_BACK).await.context("reading back")?;
     if !after.is_empty() {
         crate::out::data(format_args!("{}", render::plan(&after, context.style)));
         let what = "everything was written, and AWS does not show all of it: either its reads lag, or somebody else wrote meanwhile";
         return Err(Stop::failed(what, format!("look again with `{} plan`", context.program)).into());
     }
-    let steps = match plan.steps().count() {
-        1 => "1 step".to_owned(),
-        n => format!("{n} steps"),
-    };
-    out!("applied {steps} and read everything back");
+    // As the plan counts them: one thing may take several steps.
+    let counted = [(plan.count(Sign::Create), "created"), (plan.count(Sign::Change), "changed")];
+    let counted: Vec<_> = counted.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    out!("{}, and everything read back", counted.join(", "));
     say_next(context, &after, &live, &wish);
     Ok(Exit::Done)
 }
@@ -107,7 +107,7 @@ fn outdated(file: &Path, error: &Outdated, context: &Context) -> Stop {
 }
 
 fn say_next(context: &Context, plan: &Plan, live: &crate::model::Live, wish: &Wish) {
-    if let Some(next) = render::next(plan, live, wish, &context.program) {
+    if let Some(next) = render::next(plan, live, &context.job, wish, Timestamp::now(), &context.program) {
         out!("next: {next}");
     }
 }

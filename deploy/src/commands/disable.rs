@@ -31,7 +31,9 @@ async fn switch(context: &Context, args: &DisableArgs, desired: Desired) -> anyh
     let (identity, found_group, schedule) =
         tokio::join!(context.aws.identity(), context.aws.group(group, &arn), context.aws.schedule(group, name));
     check::same_place(&desired, &identity?)?;
-    guard_ownership(&seen(found_group)?, &desired)?;
+    // This is the emergency switch: whatever keeps the tags from being seen does not keep it from being turned.
+    let found_group = seen(found_group).unwrap_or_else(|error| Seen::Hidden { why: error.to_string() });
+    guard_ownership(&found_group, &desired)?;
     let schedule = match schedule {
         Err(error) if error.kind == ErrorKind::NotFound => {
             let all = elsewhere(&context.aws, &desired).await.context("whether it has a schedule in another group")?;
@@ -53,7 +55,11 @@ async fn switch(context: &Context, args: &DisableArgs, desired: Desired) -> anyh
         return Ok(Exit::Done);
     }
     if let Err(error) = switch_off(&context.aws, &schedule).await {
-        return give_up(context, &schedule, &error);
+        // The answer may have been lost on the way, and the write not.
+        let is_off = context.aws.schedule(group, name).await.is_ok_and(|after| after.state() == State::Disabled);
+        if !is_off {
+            return give_up(context, &schedule, &error);
+        }
     }
     let after = context.aws.schedule(group, name).await.context("reading the schedule back")?;
     if after.state() != State::Disabled {
@@ -113,8 +119,10 @@ fn give_up(context: &Context, schedule: &Schedule, error: &CloudError) -> anyhow
     let name = &context.job.name;
     err!("error: {name} could not be switched off, it is still ENABLED: {error}");
     err!("hint: {}", explain::hint(error));
-    let file = save(schedule, name)?;
-    err!("note: the schedule was saved to {file}");
+    match save(schedule, name) {
+        Ok(file) => err!("note: the schedule was saved to {file}"),
+        Err(error) => err!("note: the schedule was not saved: {error:#}"),
+    }
     err!("hint: deleting it needs neither the role nor iam:PassRole: {} disable --delete", context.program);
     Ok(Exit::Failed)
 }

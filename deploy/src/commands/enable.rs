@@ -47,10 +47,20 @@ pub async fn run(context: &Context, _args: EnableArgs) -> anyhow::Result<Exit> {
 /// Every reason not to, before anything is changed.
 fn guard<'a>(context: &Context, look: &'a Look) -> Result<&'a VerifiedRun, Stop> {
     if look.desired.job.stopped {
-        let hint = format!("when it may run again, take that line out: {} enable", context.program);
+        let now = format!("to switch it off as it says: {} apply", context.program);
+        let later = format!("when it may run again, take that line out, then: {0} apply, {0} enable", context.program);
+        let on = look.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Enabled);
+        let hint = if on { format!("{now}\n{later}") } else { later };
         return Err(Stop::refused("the configuration says stopped = true", hint));
     }
     look.refuse_unless_settled(context, "enable")?;
+    let timing = look.desired.timing();
+    let next = fire_times::next(&timing.expression, &timing.timezone, Timestamp::now(), 1);
+    if next.is_ok_and(|moments| moments.is_empty()) {
+        let what = format!("it would never fire again: the years of {} are over", timing.expression);
+        let hint = format!("change `cron`, then: {0} apply, {0} enable", context.program);
+        return Err(Stop::refused(what, hint));
+    }
     let now = Fingerprint::of(&look.live)
         .map_err(|error| Stop::refused(error.to_string(), format!("see more: {} plan", context.program)))?;
     gate::open(&look.live.receipt, &now, &look.desired.job.gate, Timestamp::now()).map_err(|closed| {
@@ -81,9 +91,19 @@ async fn switch_on(context: &Context, looked_at: &Schedule) -> anyhow::Result<()
         return Err(Stop::refused(what, format!("look again: {} plan", context.program)).into());
     }
     let wanted = fresh.with_state(State::Enabled);
-    context.aws.update_schedule(&wanted).await?;
-    let found =
-        context.aws.schedule(group, name).await.context("the schedule was switched on, and cannot be read back")?;
+    let sent = context.aws.update_schedule(&wanted).await;
+    let found = context.aws.schedule(group, name).await;
+    if let Err(error) = sent {
+        // The answer may have been lost on the way, and the write not.
+        return match found {
+            Ok(found) if found.writable() == wanted.writable() => Ok(()),
+            Ok(_) => Err(error.into()),
+            Err(_) => {
+                Err(anyhow::Error::new(error).context("whether the schedule is ENABLED now could not be read back"))
+            }
+        };
+    }
+    let found = found.context("the schedule was switched on, and cannot be read back")?;
     if found.writable() != wanted.writable() {
         let what = format!("schedule {group}/{name} is not what was sent: somebody else changed it");
         return Err(Stop::failed(what, format!("look at it: {} plan", context.program)).into());
@@ -97,7 +117,6 @@ async fn report(context: &Context, look: &Look, proof: &VerifiedRun) {
     let rows = proof.counts().map(|counts| format!(", {} rows", counts.fetched)).unwrap_or_default();
     out!("\n  proven    {} by {}: {revision}{rows}", minute(proof.at()), proof.by());
     match fire_times::next(&timing.expression, &timing.timezone, Timestamp::now(), 3) {
-        Ok(moments) if moments.is_empty() => out!("  fires     never again: {}", timing.expression),
         Ok(moments) => {
             for (i, moment) in moments.iter().enumerate() {
                 out!("  {}{}", if i == 0 { "fires     " } else { "then      " }, fire_times::show(moment));

@@ -64,12 +64,13 @@ pub async fn run(context: &Context, args: PlanArgs) -> anyhow::Result<Exit> {
     let Look { desired, live, plan } = Look::at(context, &wish).await?;
     leak::refuse(&plan, &live, &peek(&desired))?;
     let notes = render::notes(&plan, &live, Timestamp::now());
-    let mut next = render::next(&plan, &live, &wish, &context.program);
+    let mut next = render::next(&plan, &live, &context.job, &wish, Timestamp::now(), &context.program);
     if let Some(file) = &args.out {
         let document = document::plan(&plan, &notes, next.as_deref(), args.requests.then_some(&desired));
         save(file, &Saved::new(&plan, &live, &desired, &wish, document), &plan)?;
         next = Some(format!("{} apply {}", context.program, file.display()));
     }
+    let refusals: Vec<_> = plan.refusals.iter().filter(|refusal| refusal.cure != Some(Cure::Disabled)).collect();
     if args.json {
         out!("{:#}", document::plan(&plan, &notes, next.as_deref(), args.requests.then_some(&desired)));
     } else {
@@ -77,12 +78,17 @@ pub async fn run(context: &Context, args: PlanArgs) -> anyhow::Result<Exit> {
         if args.requests {
             requests(&plan, &desired);
         }
+        for refusal in &refusals {
+            out!("refused: {}", refusal.what);
+            out!("hint: {}", refusal.hint);
+        }
         if let Some(next) = next {
             out!("next: {next}");
         }
     }
     Ok(match args.detailed_exitcode {
         true if plan.count(Sign::Unread) > 0 => Exit::Failed,
+        _ if !refusals.is_empty() => Exit::Refused,
         true if !plan.is_empty() => Exit::Pending,
         _ => Exit::Done,
     })

@@ -16,8 +16,9 @@ use crate::gate::{self, Closed};
 use crate::model::{Seen, State};
 use crate::plan::Wish;
 use crate::receipt::Receipt;
-use crate::run::ending::humantime;
-use crate::run::history::{proof_of_the_scheduled_path, recent_runs};
+use crate::run::ending::{humantime, next_step};
+use crate::run::history::{SHOWN, proof_of_the_scheduled_path, recent_runs};
+use crate::run::readable::readable;
 
 /// The flags of `deploy status`.
 #[derive(Debug, Args)]
@@ -103,7 +104,13 @@ fn fires(look: &Look) -> Line {
         (_, Err(error)) => Line::well("fires", error.to_string()),
         (State::Enabled, Ok(moments)) => match moments.first() {
             Some(moment) => Line::well("fires", fire_times::show(moment)),
-            None => Line::person("fires", "never again", "the expression's years are over: change `cron`"),
+            None => {
+                let ever = fire_times::next(expression, zone, Timestamp::UNIX_EPOCH, 1);
+                match ever.is_ok_and(|moments| moments.is_empty()) {
+                    true => Line::person("fires", "never", "no year has such a day and time: change `cron`"),
+                    false => Line::person("fires", "never again", "the expression's years are over: change `cron`"),
+                }
+            }
         },
         (State::Disabled, Ok(moments)) => {
             let would = moments.first().map(|moment| format!("; would be {}", fire_times::show(moment)));
@@ -127,9 +134,16 @@ fn settings(context: &Context, look: &Look) -> Vec<Line> {
 }
 
 fn gate_line(context: &Context, look: &Look) -> Line {
+    if look.desired.job.stopped && !is_on(look) {
+        return Line::well("gate", "closed: the configuration says stopped = true");
+    }
     let now = match Fingerprint::of(&look.live) {
         Ok(now) => now,
         Err(error @ NoFingerprint::Hidden { .. }) => return Line::unseen("gate", &error.to_string()),
+        Err(error) if is_on(look) => {
+            let person = format!("what fires is not proven: {} plan", context.program);
+            return Line::person("gate", format!("closed: {error}"), person);
+        }
         Err(error) => return Line::well("gate", format!("closed: {error}")),
     };
     let closed = match gate::open(&look.live.receipt, &now, &look.desired.job.gate, Timestamp::now()) {
@@ -164,19 +178,24 @@ async fn runs(context: &Context, look: &Look) -> Vec<Line> {
         Err(error) if error.kind == ErrorKind::Denied => return vec![Line::unseen("runs", &error.why_hidden())],
         Err(error) => return vec![Line::unseen("runs", &error.to_string())],
     };
-    let mut lines: Vec<_> = reports.iter().enumerate().map(|(i, report)| run_line(i, report)).collect();
+    let mut lines: Vec<_> =
+        reports.iter().take(SHOWN).enumerate().map(|(i, report)| run_line(context, i, report)).collect();
     if lines.is_empty() {
         lines.push(Line::well("runs", format!("none in the log group {group}")));
     }
     lines.push(match proof_of_the_scheduled_path(&reports) {
         Some(report) => Line::well("path", format!("the schedule itself has run the job: {}", when(report))),
-        None => Line::well("path", "the scheduled path is unproven: no scheduled run has succeeded yet"),
+        None if reports.is_empty() => Line::well("path", "the scheduled path is unproven: no run was found"),
+        None => {
+            let among = format!("none of the {} runs that were looked at", reports.len());
+            Line::well("path", format!("the scheduled path is unproven: {among} was a scheduled one that succeeded"))
+        }
     });
     lines
 }
 
 /// The newest run decides whether somebody has to come; the older ones are history.
-fn run_line(i: usize, report: &RunReport) -> Line {
+fn run_line(context: &Context, i: usize, report: &RunReport) -> Line {
     let RunReport { trigger, outcome, fetched, upserted, deactivated, duration_ms, .. } = report;
     let took = humantime(&Duration::from_millis(*duration_ms));
     let text = format!(
@@ -187,7 +206,12 @@ fn run_line(i: usize, report: &RunReport) -> Line {
     let label = if i == 0 { "runs" } else { "" };
     match outcome {
         Outcome::Succeeded | Outcome::Skipped | Outcome::DryRun => Line::well(label, text),
-        bad if i == 0 => Line::person(label, text, format!("the newest run: {}", bad.meaning())),
+        bad if i == 0 => {
+            let cause =
+                report.error.as_ref().map_or_else(|| bad.meaning().to_owned(), |error| readable(&error.message));
+            let next = format!("{}, then: {} trigger-now", next_step(*bad), context.program);
+            Line::person(label, text, format!("the newest run ended {bad}: {cause}; {next}"))
+        }
         _ => Line::well(label, text),
     }
 }

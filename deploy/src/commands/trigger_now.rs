@@ -60,11 +60,12 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
             Ok(Exit::Done)
         }
         Err(ending) => {
-            void.ending = Some(shortened(&ending.to_string()));
+            void.ending = Some(shortened(&ending.lasting()));
             if let Err(error) = keep_after(context, &look, &begun, &Receipt::Void(void)).await {
                 err!("note: how it ended could not be kept, and no earlier proof counts either: {error:#}");
             }
-            let hint = format!("{}\nno run counts until one is proven: {} trigger-now", ending.hint(), context.program);
+            let then = if ending.goes_on() { "when the task has stopped" } else { "no run counts until one is proven" };
+            let hint = format!("{}\n{then}: {} trigger-now", ending.hint(), context.program);
             Err(Stop { exit: Exit::NotProven, what: format!("the run is not proven: {ending}"), hint }.into())
         }
     }

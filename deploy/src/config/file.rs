@@ -113,7 +113,8 @@ struct GateTable {
 impl JobTable {
     pub(super) fn into_job(self, key: Spanned<String>, at: &Place<'_>) -> anyhow::Result<Job> {
         // The name becomes part of a role's name (64 characters) and of StartedBy (letters, digits, - and _).
-        let name = at.check(key, "the job's name", "1 to 40 letters, digits, - and _", |v| is_name(v, "-_", 40))?;
+        let name =
+            at.check(key, "the job's name", "a name of 1 to 40 letters, digits, - and _", |v| is_name(v, "-_", 40))?;
         let command = match (self.command, self.ingest) {
             (Some(command), None) => command.into_inner(),
             (None, Some(ingest)) => {
@@ -146,12 +147,11 @@ impl JobTable {
         })?;
         let mut security_groups = BTreeSet::new();
         for id in self.security_groups {
-            security_groups
-                .insert(at.check(id, "a security group", "an id such as sg-0123", |v| v.starts_with("sg-"))?);
+            security_groups.insert(at.check(id, "security_groups", "an id such as sg-0123", |v| v.starts_with("sg-"))?);
         }
         let mut environment = BTreeMap::new();
         for (key, value) in self.environment {
-            let key = at.check(key, "an environment variable", "letters, digits and _", |v| is_variable(v))?;
+            let key = at.check(key, "environment", "the name of a variable", |v| is_variable(v))?;
             environment.insert(key, value);
         }
         let secrets = self.secret.into_iter().map(|table| table.into_secret(at)).collect::<Result<Vec<_>, _>>()?;
@@ -167,7 +167,13 @@ impl JobTable {
         }
         Ok(Job {
             schedule: self.schedule.into_timing(&name, at)?,
-            cluster: at.check(self.cluster, "cluster", "a cluster's name or ARN", |v| !v.trim().is_empty())?,
+            cluster: at.check(self.cluster, "cluster", "a cluster's name or ARN", |v| {
+                let name = v
+                    .rsplit_once(":cluster/")
+                    .filter(|(arn, _)| arn.starts_with("arn:"))
+                    .map_or(v.as_str(), |(_, name)| name);
+                is_name(name, "-_", 255)
+            })?,
             family: at.check(self.family, "family", "a family without its revision", |v| is_name(v, "-_", 255))?,
             revision: self.revision,
             task_definition: self.task_definition.map(|file| at.document(file)).transpose()?,
@@ -243,6 +249,22 @@ fn more_tags(tags: BTreeMap<Spanned<String>, Spanned<String>>, at: &Place<'_>) -
     Ok(found)
 }
 
+const CRON_HINT: &str =
+    "the six fields are: minute hour day month weekday year; as in 0 4 1-3 * ? *, with ? as day or as weekday";
+
+/// What is wrong with the shape of the six fields; what is inside of them is the parser's to say.
+fn cron_fault(fields: &[&str]) -> Option<String> {
+    match fields {
+        [first, ..] if first.starts_with("cron(") => Some("it holds the fields alone, without cron(...)".to_owned()),
+        [_, _, "?", _, "?", _] => Some("day and weekday are both ?; only one of them is left open".to_owned()),
+        [_, _, day, _, weekday, _] if *day != "?" && *weekday != "?" => {
+            Some("day and weekday are both set; one of them must be ?".to_owned())
+        }
+        [_, _, _, _, _, _] => None,
+        other => Some(format!("it has {} fields, not six", other.len())),
+    }
+}
+
 impl ScheduleTable {
     fn into_timing(self, job: &str, at: &Place<'_>) -> anyhow::Result<Timing> {
         let cron_span = self.cron.span();
@@ -251,23 +273,16 @@ impl ScheduleTable {
             let hint = "cron takes six fields; a rate() would fire at the moment it is enabled, and in AWS its unit is always plural";
             return Err(at.stop(Some(cron_span), format!("cron is {:?}", self.cron.get_ref()), hint));
         }
-        let cron = at.check(
-            self.cron,
-            "cron",
-            "six fields, minute hour day month weekday year, with ? as day or as weekday",
-            |v| {
-                let fields: Vec<_> = v.split_whitespace().collect();
-                // AWS wants exactly one of day and weekday to be left open.
-                matches!(fields.as_slice(), [_, _, day, _, weekday, _] if (*day == "?") != (*weekday == "?"))
-            },
-        )?;
-        let fields: Vec<_> = cron.split_whitespace().collect();
+        let fields: Vec<_> = self.cron.get_ref().split_whitespace().collect();
+        if let Some(fault) = cron_fault(&fields) {
+            return Err(at.stop(Some(cron_span), format!("cron is {:?}: {fault}", self.cron.get_ref()), CRON_HINT));
+        }
         let timezone = at.check(self.timezone, "timezone", "an IANA name such as Asia/Seoul", |v| {
-            (1..=50).contains(&v.len()) && jiff::tz::TimeZone::get(v).is_ok()
+            (1..=50).contains(&v.len()) && jiff::tz::TimeZone::get(v).is_ok_and(|zone| zone.iana_name() == Some(v))
         })?;
         let group = match self.group {
             Some(group) => {
-                at.check(group, "group", "1 to 64 of letters, digits, - _ and .", |v| is_name(v, "-_.", 64))?
+                at.check(group, "group", "a name of 1 to 64 letters, digits, - _ and .", |v| is_name(v, "-_.", 64))?
             }
             None => job.to_owned(),
         };
@@ -328,7 +343,7 @@ impl ScheduleTable {
         };
         // AWS's own defaults, 185 tries within a day, would run a monthly job at a time that nobody expects.
         let retries = match self.retries {
-            Some(n) => at.check(n, "retries", "0 to 185", |v| *v <= 185)?,
+            Some(n) => at.check(n, "retries", "a number from 0 to 185", |v| *v <= 185)?,
             None => 3,
         };
         let retry_for = match self.retry_for {
@@ -336,15 +351,24 @@ impl ScheduleTable {
                 let span = text.span();
                 let age = at.duration(text, "retry_for")?;
                 if !(60..=86_400).contains(&age.as_secs()) {
-                    return Err(at.stop(Some(span), "retry_for is out of range", "write 1m to 24h"));
+                    return Err(at.stop(
+                        Some(span),
+                        "retry_for is out of what AWS takes, 1m to 24h",
+                        "as in: retry_for = \"1h\"",
+                    ));
                 }
                 age
             }
             None => Duration::from_secs(3600),
         };
         let expression = format!("cron({})", fields.join(" "));
-        fire_times::next(&expression, &timezone, jiff::Timestamp::UNIX_EPOCH, 1)
-            .map_err(|error| at.stop(Some(cron_span), error, "as in 0 4 1-3 * ? *: ? in one of day and weekday"))?;
+        // From the beginning of time: years that are over are no mistake of the file, and `disable` must still work then.
+        let first = fire_times::next(&expression, &timezone, jiff::Timestamp::UNIX_EPOCH, 1)
+            .map_err(|error| at.stop(Some(cron_span.clone()), error, CRON_HINT))?;
+        if first.is_empty() {
+            let what = format!("{expression} never fires: no year has such a day and time in {timezone}");
+            return Err(at.stop(Some(cron_span), what, CRON_HINT));
+        }
         Ok(Timing {
             expression,
             timezone,
@@ -362,17 +386,22 @@ impl ScheduleTable {
 
 impl SecretTable {
     fn into_secret(self, at: &Place<'_>) -> anyhow::Result<Secret> {
-        let parameter = at.check_unseen(self.parameter, "parameter", "a name such as /app/key, not an ARN", |v| {
-            let path = v.strip_prefix('/').unwrap_or_default();
-            let reserved = path.split('/').next().is_some_and(|s| {
-                let s = s.to_ascii_lowercase();
-                s.starts_with("aws") || s.starts_with("ssm")
-            });
-            v.len() <= 900
-                && !reserved
-                && path.split('/').count() <= 15
-                && path.split('/').all(|s| is_name(s, "-_.", 900))
-        })?;
+        let parameter = at.check_unseen(
+            self.parameter,
+            "parameter",
+            "a parameter's name such as /app/key (an ARN is none)",
+            |v| {
+                let path = v.strip_prefix('/').unwrap_or_default();
+                let reserved = path.split('/').next().is_some_and(|s| {
+                    let s = s.to_ascii_lowercase();
+                    s.starts_with("aws") || s.starts_with("ssm")
+                });
+                v.len() <= 900
+                    && !reserved
+                    && path.split('/').count() <= 15
+                    && path.split('/').all(|s| is_name(s, "-_.", 900))
+            },
+        )?;
         let span = self.from.span();
         let from = self.from.into_inner().parse().map_err(|error: crate::secret::UnknownOrigin| {
             at.stop(Some(span), error.to_string(), "write env:NAME, file:PATH, fd:N, stdin or prompt")
@@ -385,7 +414,7 @@ impl SecretTable {
         };
         Ok(Secret {
             kms_key,
-            env: at.check_unseen(self.env, "env", "letters, digits and _", is_variable)?,
+            env: at.check_unseen(self.env, "env", "the name of a variable", is_variable)?,
             parameter,
             from,
         })

@@ -9,6 +9,7 @@ use toml::Spanned;
 
 use super::Document;
 use crate::exit::Stop;
+use crate::templates;
 
 /// The file that is being read.
 pub(super) struct Place<'a> {
@@ -32,8 +33,9 @@ impl Place<'_> {
     }
 
     pub(super) fn syntax(&self, error: &toml::de::Error) -> anyhow::Error {
-        let hint = "templates/deploy.toml shows every key with its meaning";
-        self.stop(error.span(), error.message().trim().replace('\n', ", "), hint)
+        let said = error.message().trim().replace('\n', ", ");
+        let hint = syntax_hint(&said);
+        self.stop(error.span(), said, hint)
     }
 
     pub(super) fn check<T: fmt::Debug>(
@@ -46,8 +48,8 @@ impl Place<'_> {
         if is_legal(value.get_ref()) {
             return Ok(value.into_inner());
         }
-        let what = format!("{key} is {:?}", value.get_ref());
-        Err(self.stop(Some(value.span()), what, format!("{key} is {legal}")))
+        let what = format!("{key} is {:?}, which is not {legal}", value.get_ref());
+        Err(self.stop(Some(value.span()), what, sample_line(key)))
     }
 
     /// As [`Place::check`], for what may be a secret that was pasted into the wrong line: the value is not repeated.
@@ -61,7 +63,8 @@ impl Place<'_> {
         if is_legal(value.get_ref()) {
             return Ok(value.into_inner());
         }
-        Err(self.stop(Some(value.span()), format!("{key} is not one"), format!("{key} is {legal}")))
+        let what = format!("what {key} says is not {legal}; it is not repeated here, in case it is a secret");
+        Err(self.stop(Some(value.span()), what, sample_line(key)))
     }
 
     pub(super) fn duration(&self, text: Spanned<String>, key: &str) -> anyhow::Result<Duration> {
@@ -75,8 +78,8 @@ impl Place<'_> {
             };
             number.parse::<u32>().ok().map(|n| Duration::from_secs(u64::from(n) * seconds))
         };
-        let what = || format!("{key} is {:?}", text.get_ref());
-        parsed().ok_or_else(|| self.stop(Some(text.span()), what(), "write a number and m, h or d, such as 7d"))
+        let what = || format!("{key} is {:?}, which is not a number with m, h or d behind it", text.get_ref());
+        parsed().ok_or_else(|| self.stop(Some(text.span()), what(), sample_line(key)))
     }
 
     pub(super) fn document(&self, file: Spanned<String>) -> anyhow::Result<Document> {
@@ -92,6 +95,34 @@ impl Place<'_> {
                 Err(self.stop(Some(file.span()), what, hint))
             }
         }
+    }
+}
+
+/// The way out of what TOML itself does not take. Whoever reads it may have only the program, and no folder of samples beside it.
+fn syntax_hint(said: &str) -> String {
+    let quoted: Vec<&str> = said.split('`').skip(1).step_by(2).collect();
+    match quoted.as_slice() {
+        [unknown, known @ ..] if said.starts_with("unknown field") || said.starts_with("unknown variant") => {
+            let near = known.iter().map(|known| (strsim::damerau_levenshtein(unknown, known), known)).min();
+            match near {
+                Some((distance, known)) if distance <= 2 => format!("did you mean `{known}`?"),
+                _ => format!("what can stand here: {}", known.join(", ")),
+            }
+        }
+        [missing] if said.starts_with("missing field") => sample_line(missing),
+        [number] if said.starts_with("invalid type: integer") && said.ends_with("a string") => {
+            format!("write it in quotes: \"{number}\"")
+        }
+        _ => "the file is TOML: KEY = \"TEXT\", KEY = 3, KEY = true, KEY = [\"A\", \"B\"], and a table begins with [NAME]".to_owned(),
+    }
+}
+
+/// How the sample says this key, with its meaning.
+fn sample_line(key: &str) -> String {
+    let says = |line: &&str| line.split_once(" = ").is_some_and(|(name, _)| name == key);
+    match templates::CONFIGURATION.lines().map(|line| line.trim_start_matches("# ")).find(says) {
+        Some(line) => format!("write it as in: {}", line.split_whitespace().collect::<Vec<_>>().join(" ")),
+        None => "change it there; nothing was done".to_owned(),
     }
 }
 

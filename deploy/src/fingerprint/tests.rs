@@ -69,6 +69,7 @@ fn live() -> Live {
         group: Seen::Present(Group { name: "library-sync".to_owned(), tags: None }),
         schedule: Seen::Present(Schedule(object(schedule))),
         elsewhere: Seen::Absent,
+        cluster: Seen::Present("ACTIVE".to_owned()),
         log_group: None,
         receipt: Seen::Absent,
     };

@@ -101,6 +101,8 @@ pub struct Live {
     pub schedule: Seen<Schedule>,
     /// Where else the job has a schedule; looked for only when there is none where the configuration says.
     pub elsewhere: Seen<Vec<Elsewhere>>,
+    /// The cluster's status, such as `ACTIVE`.
+    pub cluster: Seen<String>,
     /// The log group that the container writes to, when it writes to one.
     pub log_group: Option<(String, Seen<()>)>,
     /// What the newest run by hand left, or why it cannot be read.

@@ -75,6 +75,8 @@ pub enum Thing {
     Schedule,
     /// Where the container writes to; only looked at.
     LogGroup,
+    /// Where the task runs; only looked at.
+    Cluster,
 }
 
 /// What happens to a thing.
@@ -156,7 +158,8 @@ pub fn plan(desired: &Desired, live: &Live, wish: &Wish, normalisers: Normaliser
     draft.group();
     draft.schedule(&pinned);
     draft.log_group();
-    check::check(desired, live, &pinned.members, &mut draft.refusals, &mut draft.notes);
+    draft.cluster();
+    draft.check(&pinned);
     let Draft { items, refusals, notes, .. } = draft;
     Plan {
         job: desired.job.name.clone(),
@@ -188,19 +191,6 @@ impl Plan {
         self.steps().any(|step| matches!(step, Step::SwitchOff(_)))
     }
 
-    /// Whether it changes what the job runs, or how.
-    pub fn moves_the_run(&self) -> bool {
-        self.steps().any(|step| match step {
-            Step::Register { .. } | Step::OverwriteParameter { .. } | Step::CreateParameter { .. } => true,
-            Step::CreateSchedule(_) | Step::UpdateSchedule(_) => true,
-            Step::SwitchOff(_) => false,
-            Step::TagParameter { .. } => false,
-            Step::PutRolePolicy { .. } | Step::CreateRole(_) | Step::UpdateTrust { .. } => false,
-            Step::PutBoundary { .. } | Step::TagRole { .. } | Step::DeleteRolePolicy { .. } => false,
-            Step::CreateGroup { .. } | Step::TagGroup { .. } => false,
-        })
-    }
-
     /// How many items have this sign.
     pub fn count(&self, sign: Sign) -> usize {
         self.items.iter().filter(|item| item.sign == sign).count()
@@ -210,7 +200,7 @@ impl Plan {
 impl Thing {
     /// Whether a plan could change it; the others are only looked at.
     pub fn is_changed_by_us(self) -> bool {
-        self != Thing::LogGroup
+        !matches!(self, Thing::LogGroup | Thing::Cluster)
     }
 
     /// How a person calls it.
@@ -223,6 +213,7 @@ impl Thing {
             Thing::Group => "schedule group",
             Thing::Schedule => "schedule",
             Thing::LogGroup => "log group",
+            Thing::Cluster => "cluster",
         }
     }
 }
@@ -257,6 +248,18 @@ impl Draft<'_> {
         let action = why.strip_suffix(" denied").unwrap_or(why);
         let what = format!("{} {name} could not be looked at: {why}", thing.as_str());
         self.refusals.push(Refusal::new(what, format!("allow {action} to the caller, {}", self.live.identity.arn)));
+    }
+
+    /// What is wrong with the task definition that would be used blocks it.
+    fn check(&mut self, pinned: &Pinned) {
+        let before = self.refusals.len();
+        check::check(self.desired, self.live, &pinned.members, &mut self.refusals, &mut self.notes);
+        let Some(refusal) = self.refusals.get(before) else { return };
+        let why = refusal.what.trim_start_matches(&format!("task definition {} ", self.desired.job.family)).to_owned();
+        if let Some(item) = self.items.iter_mut().find(|item| item.thing == Thing::TaskDefinition) {
+            (item.sign, item.why) = (Sign::Blocked, why);
+            item.steps.clear();
+        }
     }
 
     /// What an ENABLED job runs is not moved under it.

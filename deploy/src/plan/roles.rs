@@ -158,7 +158,10 @@ impl Draft<'_> {
             tags: desired.role_tags(),
         });
         let policy = self.put_scheduler_policy(pinned);
-        self.item(Thing::Role, name, Sign::Create, "not found").steps = vec![create, policy];
+        let item = self.item(Thing::Role, name, Sign::Create, "not found");
+        item.details =
+            vec![("policy".to_owned(), format!("{SCHEDULER_POLICY_NAME}: start this family on this cluster"))];
+        item.steps = vec![create, policy];
     }
 
     fn existing_role(&mut self, found: &Role, pinned: &Pinned) {

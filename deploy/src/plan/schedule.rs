@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Cure, Draft, Pin, Pinned, Refusal, ScheduleStep, Sign, Step, Thing, lines, tag_lines};
+use crate::model::run_task::InputError;
 use crate::model::{Elsewhere, RunTask, Schedule, Seen, State, Tags, tags};
 use crate::normalise::{Difference, differences};
 
@@ -115,7 +116,7 @@ impl Draft<'_> {
     fn new_schedule(&mut self, step: ScheduleStep) {
         let (name, timing) = (&self.desired.job.name, self.desired.timing());
         if !self.wish.disabled && !self.desired.job.stopped {
-            let what = format!("schedule {name} is new, and a new schedule is created switched off, when that is said");
+            let what = format!("schedule {name} is new: it is created switched off, and only when --disabled says so");
             self.refusals.push(Refusal::new(what, "say apply --disabled").cured_by(Cure::Disabled));
         }
         let details = vec![
@@ -139,19 +140,31 @@ impl Draft<'_> {
         if step.pin == Pin::New {
             found_differences.retain(|d| d.path != PINNED);
         }
+        // A key that stands there twice reads as either: what AWS makes of it is not known.
+        if let Some(text @ Value::String(_)) = found.0.get("Target").and_then(|target| target.get("Input"))
+            && let Err(error @ InputError::Shape(_)) = RunTask::from_scheduler_input(text.as_str().unwrap_or_default())
+            && found_differences.is_empty()
+        {
+            let (old, new) = (Some(error.to_string().into()), Some("as deploy writes it".into()));
+            found_differences.push(Difference { path: "Target.Input".to_owned(), old, new });
+        }
         let (state, wanted_state) = (found.state(), step.schedule.state());
         if found_differences.is_empty() && step.pin != Pin::New {
             self.item(Thing::Schedule, name, Sign::Same, format!("{state}, runs {}", revision(&step.pin)));
             return;
         }
         let moves = step.pin == Pin::New || found_differences.iter().any(|d| d.path != "State");
-        if moves && wanted_state == State::Enabled {
+        let moves_what = step.pin == Pin::New || found_differences.iter().any(|d| !is_timing(&d.path));
+        if wanted_state == State::Enabled && moves_what {
             self.keep_still(format!("job {name} is ENABLED, and this would move what it runs"));
+        } else if wanted_state == State::Enabled {
+            self.notes.push(format!("job {name} stays ENABLED: this moves when it runs, not what it runs"));
         }
         let why = why(&found_differences, &step.pin);
         let kept = match (state, wanted_state) {
             (State::Enabled, State::Disabled) => "ENABLED -> DISABLED".to_owned(),
-            _ => format!("{state} (kept; only `deploy enable` changes it)"),
+            (State::Enabled, State::Enabled) => "ENABLED (kept)".to_owned(),
+            (State::Disabled, _) => "DISABLED (kept; only `deploy enable` changes it)".to_owned(),
         };
         found_differences.retain(|d| d.path != "State" && d.path != PINNED);
         let item = self.item(Thing::Schedule, name, Sign::Change, why);
@@ -198,6 +211,25 @@ impl Draft<'_> {
         Schedule(members)
     }
 
+    pub(super) fn cluster(&mut self) {
+        let name = &self.desired.job.cluster;
+        let status = match &self.live.cluster {
+            Seen::Hidden { why } => {
+                self.item(Thing::Cluster, name, Sign::Unread, format!("could not look: {why}"));
+                return;
+            }
+            Seen::Present(status) if status == "ACTIVE" => {
+                self.item(Thing::Cluster, name, Sign::Same, "there");
+                return;
+            }
+            Seen::Present(status) => status.as_str(),
+            Seen::Absent => "not found",
+        };
+        self.item(Thing::Cluster, name, Sign::Blocked, status);
+        let what = format!("cluster {name} is {status}: no task would start there");
+        self.refusals.push(Refusal::new(what, "set `cluster` to one of: aws ecs list-clusters"));
+    }
+
     pub(super) fn log_group(&mut self) {
         let Some((name, seen)) = &self.live.log_group else { return };
         match seen {
@@ -212,6 +244,12 @@ impl Draft<'_> {
             }
         }
     }
+}
+
+/// When it fires and how often it is tried again: what a proof says nothing about, and what an ENABLED job may be given.
+fn is_timing(path: &str) -> bool {
+    matches!(path, "State" | "ScheduleExpression" | "ScheduleExpressionTimezone")
+        || path.starts_with("Target.RetryPolicy")
 }
 
 /// Where the Input names the revision.

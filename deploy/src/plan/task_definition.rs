@@ -82,19 +82,25 @@ impl Draft<'_> {
             self.item(Thing::TaskDefinition, family, Sign::Same, format!("revision {revision}"));
             return Pinned { members: adopted, pin: reference.map(Pin::Revision) };
         }
-        let what = match (given, missing.as_slice()) {
-            (None, []) => format!("{} no longer wanted", named(&stale)),
-            (None, [one]) => format!("secret {one} is missing"),
-            (None, several) => format!("secrets {} are missing", several.join(", ")),
-            (Some(_), _) => "differs from the given document".to_owned(),
+        let what = match given {
+            Some(_) => "differs from the given document".to_owned(),
+            None if missing.missing.is_empty() && missing.moved.is_empty() => {
+                format!("{} no longer wanted", named(&stale))
+            }
+            None => missing.to_string(),
         };
+        let moved: Vec<_> =
+            missing.moved.iter().map(|(env, from, to)| (env.clone(), format!("{from} -> {to}"))).collect();
+        for (env, from, _) in &missing.moved {
+            self.notes.push(format!(
+                "secret {env} was read from {from}, which stays as it is; delete it when nobody needs it"
+            ));
+        }
         let step = Step::Register { members: members.clone(), tags: register_tags(found, desired) };
         let why = format!("new revision after {revision}: {what}");
         let item = self.item(Thing::TaskDefinition, family, Sign::Change, why);
         item.steps.push(step);
-        if given.is_some() {
-            item.details = lines(&differences);
-        }
+        item.details = if given.is_some() { lines(&differences) } else { moved };
         item.details.extend(stale.iter().map(|name| (format!("secret {name}"), "is taken out".to_owned())));
         Pinned { members, pin: Some(Pin::New) }
     }
@@ -119,8 +125,8 @@ impl Draft<'_> {
         dropped
     }
 
-    /// The document with the job's secrets in its container, and the names of those that were missing.
-    fn wanted(&self, base: &Map<String, Value>) -> (Map<String, Value>, Vec<String>) {
+    /// The document with the job's secrets in its container, and what was put right.
+    fn wanted(&self, base: &Map<String, Value>) -> (Map<String, Value>, Secrets) {
         let (desired, normalisers) = (self.desired, self.normalisers);
         let mut members = base.clone();
         members.insert("family".to_owned(), desired.job.family.clone().into());
@@ -135,8 +141,31 @@ impl Draft<'_> {
     }
 }
 
-fn add_secrets(container: &mut Map<String, Value>, desired: &Desired, normalisers: Normalisers) -> Vec<String> {
-    let mut missing = Vec::new();
+/// What was not right with a container's secrets.
+#[derive(Default)]
+struct Secrets {
+    /// Variables that had no secret.
+    missing: Vec<String>,
+    /// Variables that had another one: which, and which they get.
+    moved: Vec<(String, String, String)>,
+}
+
+impl std::fmt::Display for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let said = |names: &[&str], one: &str, several: &str| match names {
+            [] => None,
+            [name] => Some(format!("secret {name} {one}")),
+            names => Some(format!("secrets {} {several}", names.join(", "))),
+        };
+        let missing: Vec<_> = self.missing.iter().map(String::as_str).collect();
+        let moved: Vec<_> = self.moved.iter().map(|(env, ..)| env.as_str()).collect();
+        let words = [said(&missing, "is missing", "are missing"), said(&moved, "points elsewhere", "point elsewhere")];
+        f.write_str(&words.into_iter().flatten().collect::<Vec<_>>().join("; "))
+    }
+}
+
+fn add_secrets(container: &mut Map<String, Value>, desired: &Desired, normalisers: Normalisers) -> Secrets {
+    let mut missing = Secrets::default();
     if desired.parameters.is_empty() {
         return missing;
     }
@@ -146,10 +175,17 @@ fn add_secrets(container: &mut Map<String, Value>, desired: &Desired, normaliser
         let wanted = json!({ "name": parameter.env, "valueFrom": parameter.arn });
         match list.iter_mut().find(|secret| secret["name"] == parameter.env.as_str()) {
             Some(there) if normalisers.same_secret(there, &wanted, &|name| desired.parameter_arn(name)) => continue,
-            Some(there) => *there = wanted,
-            None => list.push(wanted),
+            Some(there) => {
+                let from = there["valueFrom"].as_str().unwrap_or_default();
+                let short = from.split_once(":parameter").map_or(from, |(_, name)| name).to_owned();
+                missing.moved.push((parameter.env.clone(), short, parameter.name.clone()));
+                *there = wanted;
+            }
+            None => {
+                list.push(wanted);
+                missing.missing.push(parameter.env.clone());
+            }
         }
-        missing.push(parameter.env.clone());
     }
     missing
 }

@@ -143,6 +143,22 @@ pub enum Ending {
 }
 
 impl Ending {
+    /// What a receipt keeps of it: words that are still true when the task has gone on and stopped.
+    pub fn lasting(&self) -> String {
+        match self {
+            Ending::TimedOut { status, waited } => {
+                format!("its end was not waited for, it was {status} after {}", humantime(waited))
+            }
+            Ending::Detached => "its end was not watched".to_owned(),
+            other => other.to_string(),
+        }
+    }
+
+    /// Whether the task goes on without us.
+    pub fn goes_on(&self) -> bool {
+        matches!(self, Ending::TimedOut { .. } | Ending::Detached)
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
@@ -150,9 +166,8 @@ impl Ending {
                 failures.first().map_or("try again", |failure| failure_hint(&failure.reason))
             }
             Ending::Vanished => "try again; if it happens twice, look for RunTask in CloudTrail",
-            Ending::TimedOut { .. } | Ending::Detached => {
-                "only a run that was waited for can count: when the task has stopped, trigger it again and wait longer"
-            }
+            Ending::TimedOut { .. } => "only a run that is waited for to its end counts; --timeout gives it longer",
+            Ending::Detached => "only a run that is watched to its end counts",
             Ending::Unwatched { .. } => {
                 "when the cause is gone and the task has stopped, trigger it again; looking needs ecs:DescribeTasks"
             }
@@ -173,12 +188,12 @@ impl Ending {
                 "compare the command in deploy.toml with the --help of the image's version"
             }
             Ending::Failed { outcomes, .. } if outcomes.contains(&Outcome::Misconfigured) => {
-                "the environment of the container needs a person: key, database settings, schema; the log above says which"
+                "look at the container's key, database settings and schema; its log says which"
             }
             Ending::Failed { outcomes, .. } if outcomes.contains(&Outcome::Withheld) => {
                 "look at what would be deactivated before you confirm it; the changes are in the database already"
             }
-            Ending::Failed { .. } => "read the container's log above",
+            Ending::Failed { .. } => "read the container's log",
             Ending::LogNotRead { .. } => {
                 "you need logs:GetLogEvents on the log group of the container; without a log, gate.proof = \"exit-code\" is what remains"
             }
@@ -204,6 +219,12 @@ impl Ending {
             }
         }
     }
+}
+
+/// What a person does about an outcome of the container.
+pub fn next_step(outcome: Outcome) -> &'static str {
+    let (container, exit_code) = (String::new(), i32::from(outcome.exit_code()));
+    Ending::Failed { container, exit_code, outcomes: vec![outcome], error: None }.hint()
 }
 
 /// ECS's reasons are codes for an EC2 cluster and sentences for Fargate.

@@ -48,7 +48,7 @@ async fn attempt(cloud: &Aws, desired: &Desired, wish: &Wish) -> Result<Plan, St
     apply(cloud, guard, &wanted, &values(), PATIENCE, &mut |_| ())
         .await
         .map_err(|failure| failure.error.to_string())?;
-    settle(cloud, desired, wish, PATIENCE).await.map_err(|error| error.to_string())
+    settle(cloud, desired, wish, PATIENCE).await.map(|(_, plan)| plan).map_err(|error| error.to_string())
 }
 
 async fn state(cloud: &Aws, desired: &Desired) -> Option<State> {

@@ -21,6 +21,7 @@ mod scene;
 mod status;
 mod story;
 mod trigger_now;
+mod truth;
 mod unproven;
 mod verify;
 mod ways;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use deploy::cloud::{
-    Answer, CloudError, ErrorKind, LogGroups, Parameters, Receipts, Roles, Schedules, TaskDefinitions, Whoami,
+    Answer, CloudError, Clusters, ErrorKind, LogGroups, Parameters, Receipts, Roles, Schedules, TaskDefinitions, Whoami,
 };
 use deploy::model::{
     Elsewhere, Group, Identity, NewRole, Parameter, ParameterType, PolicyDocument, Role, Schedule, Tags, TaskDefinition,
@@ -276,6 +276,12 @@ pub fn stored(schedule: &Schedule) -> Schedule {
 impl LogGroups for Memory {
     async fn log_group(&self, name: &str) -> Answer<String> {
         Ok(name.to_owned())
+    }
+}
+
+impl Clusters for Memory {
+    async fn cluster(&self, _name: &str) -> Answer<String> {
+        Ok("ACTIVE".to_owned())
     }
 }
 
