@@ -4,6 +4,7 @@
 //!
 //! Architecture invariant: no value of a secret can stand in this file; a secret has only a place where its value comes from.
 
+mod cron;
 mod file;
 mod place;
 

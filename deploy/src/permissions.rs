@@ -113,6 +113,9 @@ impl Draft<'_> {
 
     fn plan(&mut self) {
         self.look();
+        // Before there is a schedule, it is looked for in other groups.
+        self.allow(&["scheduler:ListSchedules"], vec!["*".to_owned()]);
+        self.allow(&["ecs:DescribeClusters"], vec![self.desired.cluster_arn()]);
         self.look_at_receipt();
         self.look_at_log_group();
         self.allow(&["ssm:ListTagsForResource"], self.parameters());
@@ -131,6 +134,8 @@ impl Draft<'_> {
             self.allow(&["iam:CreateRole", "iam:TagRole", "iam:UpdateAssumeRolePolicy"], role);
         }
         self.allow(&["iam:PutRolePolicy"], self.roles_with_our_policies());
+        // When the last secret is taken out.
+        self.allow(&["iam:DeleteRolePolicy"], self.execution_role());
         self.allow(&["scheduler:CreateScheduleGroup", "scheduler:TagResource"], vec![self.desired.group_arn()]);
         self.allow(&["scheduler:CreateSchedule", "scheduler:UpdateSchedule"], vec![self.schedule()]);
         self.pass_scheduler_role();
@@ -138,6 +143,7 @@ impl Draft<'_> {
 
     fn trigger(&mut self) {
         self.look();
+        self.look_at_receipt();
         self.look_at_runs();
         let receipt = vec![self.receipt()];
         self.allow(&["ssm:PutParameter", "ssm:AddTagsToResource", "ssm:ListTagsForResource"], receipt);
@@ -266,9 +272,7 @@ impl Draft<'_> {
 
     fn roles_with_our_policies(&self) -> Vec<String> {
         let mut roles = vec![self.desired.role.arn.clone()];
-        if !self.desired.parameters.is_empty() {
-            roles.extend(self.execution_role());
-        }
+        roles.extend(self.execution_role());
         roles
     }
 

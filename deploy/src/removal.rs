@@ -184,7 +184,7 @@ impl Removals {
             Seen::Present(_) if !desired.role.ours => return self.leave(thing, "given in the configuration, not ours"),
             Seen::Present(found) => found,
         };
-        if !tags::are_ours(&found.tags, &desired.job.name) {
+        if !desired.owns_role(&found.tags) {
             return self.leave(thing, "not ours: its tags are not those of this job");
         }
         let RolePolicies { inline, attached } = match &beside.role_policies {

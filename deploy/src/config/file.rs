@@ -7,9 +7,9 @@ use geuneul::{JobCommand, SourceName};
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::cron;
 use super::place::{Place, is_name, is_variable};
 use super::{Gate, Job, Proof, RevisionPolicy, Secret, Timing};
-use crate::fire_times;
 use crate::model::run_task::CapacityProvider;
 use crate::model::{Launch, Network, Tags, tags};
 
@@ -249,34 +249,8 @@ fn more_tags(tags: BTreeMap<Spanned<String>, Spanned<String>>, at: &Place<'_>) -
     Ok(found)
 }
 
-const CRON_HINT: &str =
-    "the six fields are: minute hour day month weekday year; as in 0 4 1-3 * ? *, with ? as day or as weekday";
-
-/// What is wrong with the shape of the six fields; what is inside of them is the parser's to say.
-fn cron_fault(fields: &[&str]) -> Option<String> {
-    match fields {
-        [first, ..] if first.starts_with("cron(") => Some("it holds the fields alone, without cron(...)".to_owned()),
-        [_, _, "?", _, "?", _] => Some("day and weekday are both ?; only one of them is left open".to_owned()),
-        [_, _, day, _, weekday, _] if *day != "?" && *weekday != "?" => {
-            Some("day and weekday are both set; one of them must be ?".to_owned())
-        }
-        [_, _, _, _, _, _] => None,
-        other => Some(format!("it has {} fields, not six", other.len())),
-    }
-}
-
 impl ScheduleTable {
     fn into_timing(self, job: &str, at: &Place<'_>) -> anyhow::Result<Timing> {
-        let cron_span = self.cron.span();
-        if self.cron.get_ref().trim_start().starts_with("rate(") || self.cron.get_ref().trim_start().starts_with("at(")
-        {
-            let hint = "cron takes six fields; a rate() would fire at the moment it is enabled, and in AWS its unit is always plural";
-            return Err(at.stop(Some(cron_span), format!("cron is {:?}", self.cron.get_ref()), hint));
-        }
-        let fields: Vec<_> = self.cron.get_ref().split_whitespace().collect();
-        if let Some(fault) = cron_fault(&fields) {
-            return Err(at.stop(Some(cron_span), format!("cron is {:?}: {fault}", self.cron.get_ref()), CRON_HINT));
-        }
         let timezone = at.check(self.timezone, "timezone", "an IANA name such as Asia/Seoul", |v| {
             (1..=50).contains(&v.len()) && jiff::tz::TimeZone::get(v).is_ok_and(|zone| zone.iana_name() == Some(v))
         })?;
@@ -361,14 +335,7 @@ impl ScheduleTable {
             }
             None => Duration::from_secs(3600),
         };
-        let expression = format!("cron({})", fields.join(" "));
-        // From the beginning of time: years that are over are no mistake of the file, and `disable` must still work then.
-        let first = fire_times::next(&expression, &timezone, jiff::Timestamp::UNIX_EPOCH, 1)
-            .map_err(|error| at.stop(Some(cron_span.clone()), error, CRON_HINT))?;
-        if first.is_empty() {
-            let what = format!("{expression} never fires: no year has such a day and time in {timezone}");
-            return Err(at.stop(Some(cron_span), what, CRON_HINT));
-        }
+        let expression = cron::expression(&self.cron, &timezone, at)?;
         Ok(Timing {
             expression,
             timezone,

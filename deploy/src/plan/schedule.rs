@@ -146,7 +146,7 @@ impl Draft<'_> {
             && found_differences.is_empty()
         {
             let (old, new) = (Some(error.to_string().into()), Some("as deploy writes it".into()));
-            found_differences.push(Difference { path: "Target.Input".to_owned(), old, new });
+            found_differences.push(Difference { path: "Target.Input.keys".to_owned(), old, new });
         }
         let (state, wanted_state) = (found.state(), step.schedule.state());
         if found_differences.is_empty() && step.pin != Pin::New {

@@ -35,7 +35,7 @@ fn the_next_command_is_one_that_works() {
     let applied = said(&scene, &["apply", "--disabled", "--yes"], 0);
     assert!(!applied.contains("will not count") && applied.contains("next: deploy enable"), "{applied}");
     // Another value of the secret is another thing.
-    let rotated = said(&scene, &["apply", "--rotate", "--yes"], 0);
+    let rotated = said(&scene, &["apply", "--rotate", "API_KEY", "--yes"], 0);
     assert!(rotated.contains("will not count after this: the version of a secret"), "{rotated}");
     assert!(rotated.contains("next: deploy trigger-now"), "{rotated}");
 }

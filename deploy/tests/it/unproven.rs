@@ -125,7 +125,7 @@ fn what_cannot_be_switched_off_is_not_changed_either() {
     scene.edit_config(|config| config.push_str(OTHER_SECRET));
     scene.aws.deny("scheduler:UpdateSchedule").unwrap();
     scene.aws.forget_calls().unwrap();
-    scene.expect(&["apply", "--disabled", "--rotate", "--yes"], 1);
+    scene.expect(&["apply", "--disabled", "--rotate", "API_KEY", "--yes"], 1);
     assert_eq!(writes(&scene), ["scheduler:UpdateSchedule"]);
     scene.aws.allow("scheduler:UpdateSchedule").unwrap();
     // A start date of long ago, which AWS may refuse, does not stand in the way of switching off.
