@@ -63,7 +63,11 @@ pub async fn apply(
     let mut registered = None;
     let mut interrupt = Interrupt::listen();
     for (i, step) in steps.iter().enumerate() {
-        match patiently(cloud, guard, step, values, &mut registered, patience, &mut interrupt, say).await {
+        let landed = match guard.still(cloud, step).await {
+            Ok(()) => patiently(cloud, step, values, &mut registered, patience, &mut interrupt, say).await,
+            Err(error) => Err(error),
+        };
+        match landed {
             Ok(outcome) => {
                 say(&format!("done: {outcome}"));
                 done.push(outcome);
@@ -103,7 +107,6 @@ pub async fn settle(
 /// One step, again and again while IAM may not have told everybody.
 async fn patiently(
     cloud: &impl Cloud,
-    guard: Guard<'_>,
     step: &Step,
     values: &Values,
     registered: &mut Option<TaskDefinitionRef>,
@@ -115,7 +118,6 @@ async fn patiently(
     interrupt.sleep(Duration::ZERO).await.map_err(stopped)?;
     let (deadline, mut pause) = (Instant::now() + patience.limit, patience.pause);
     let mut waiting = false;
-    guard.still(cloud, step).await?;
     loop {
         match carry_out(cloud, step, values, registered).await {
             Err(error) if explain::may_be_propagation(&error) && Instant::now() < deadline => {

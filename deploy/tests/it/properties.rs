@@ -71,7 +71,7 @@ fn carried_out(world: &World, plan: &Plan, break_at: Option<usize>) -> World {
     let desired = desired();
     let outcome = inside::run(async {
         let live = observe(&Memory::new(world.clone(), None), &desired).await.expect("observed");
-        let guard = Guard::of(&desired, &live, &plan);
+        let guard = Guard::of(&desired, &live, plan);
         apply(&memory, guard, plan, &values(), NO_PATIENCE, &mut |_| ()).await
     });
     assert_eq!(outcome.is_err(), break_at.is_some_and(|at| at < plan.steps().count()), "{outcome:?}");
