@@ -151,7 +151,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects and checks that this is a session of our own, on a writable server that is new enough. All of it within [`OPENING`],
+    /// Connects and checks that this is a session of our own, on a writable server that is new enough. All of it within `OPENING`,
     /// or the lease when that is shorter: a port that accepts and never answers is no database.
     pub async fn open(database: &Database, application: &str) -> Result<Session, Error> {
         let limit = OPENING.min(Duration::from_secs(database.lease.seconds()));
