@@ -21,7 +21,7 @@ fn a_plan_is_one_document_and_its_requests_are_what_is_sent() {
     assert_eq!(document["next"], "deploy apply --disabled");
     let actions: Vec<_> =
         document["items"].as_array().unwrap().iter().map(|item| item["action"].as_str().unwrap()).collect();
-    assert_eq!(actions, ["create", "create", "change", "create", "create", "create", "same"]);
+    assert_eq!(actions, ["create", "create", "change", "create", "create", "create", "same", "same"]);
     let requests = document["requests"].as_array().unwrap();
     assert_eq!(requests[0]["request"]["Value"], "(the value of env:API_KEY)");
 
