@@ -144,6 +144,9 @@ fn the_job_of_the_same_name_in_another_region_is_left_alone() {
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("role library-sync-scheduler is of the job of the same name in ap-northeast-2"), "{said}");
     assert_eq!(writes(&scene), Vec::<String>::new());
+    let mut gone = scene.deploy(&["destroy", "--yes"]);
+    gone.env("AWS_REGION", "us-east-1").output().unwrap();
+    assert_eq!(writes(&scene), Vec::<String>::new(), "destroy there took the role from here");
 
     // The policy on an execution role that both regions use has no tags; what it grants tells.
     let desired = |region: &str| {
