@@ -213,9 +213,9 @@ impl Story<'_> {
             // Whoever reads of a success must be able to rely on it, whether or not anything was to be deactivated.
             (_, None) => Stale::Withhold,
             (false, Some(_)) => Stale::Keep,
-            (true, Some(proof)) => Stale::Deactivate { proof, ceiling: self.command.confirm_deactivations },
+            (true, Some(proof)) => Stale::Deactivate(proof),
         };
-        let plan = plan::plan(rows, &held, stale);
+        let plan = plan::plan(rows, &held, stale, self.command.confirm_deactivations);
         tell_plan(&plan);
         let mut counts = Counts::of(&plan, &snapshot, noted);
         if let Some(form) = self.command.dry_run {

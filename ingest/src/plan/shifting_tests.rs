@@ -113,10 +113,10 @@ fn of_a_thousand_shifting_walks_none_retires_what_is_listed() {
         };
         let Some(snapshot) = snapshot else { continue };
         let stale = match snapshot.complete() {
-            Some(proof) => Stale::Deactivate { proof, ceiling: Some(u64::MAX) },
+            Some(proof) => Stale::Deactivate(proof),
             None => Stale::Withhold,
         };
-        let plan = plan(read(snapshot.rows()), &world, stale);
+        let plan = plan(read(snapshot.rows()), &world, stale, Some(u64::MAX));
         assert!(matches!(snapshot, Snapshot::Complete(_)) || plan.deactivate.is_empty());
         proven += usize::from(matches!(snapshot, Snapshot::Complete(_)));
         retired += plan.deactivate.len();

@@ -1,3 +1,5 @@
+use geuneul::WithheldReason;
+
 use super::*;
 use crate::identity::Likeness;
 use crate::record::{BadValue, Handle};
@@ -32,7 +34,7 @@ pub(super) fn good(name: &str, content: u8) -> Read {
 }
 
 fn bad(name: Option<&str>) -> Read {
-    (Row::Bad(Reject { column: "bookCo", reason: BadValue::NoCount, handle: name.map(handle) }), [0; 32])
+    (Row::Bad(Reject { column: "bookCo", reason: BadValue::NoCount, handle: name.map(handle), position: None, telephone: None }), [0; 32])
 }
 
 pub(super) fn held(id: i64, name: &str, content: u8, active: bool) -> Held {
@@ -41,7 +43,7 @@ pub(super) fn held(id: i64, name: &str, content: u8, active: bool) -> Held {
 }
 
 fn believe(proof: &CompleteSnapshot) -> Stale<'_> {
-    Stale::Deactivate { proof, ceiling: None }
+    Stale::Deactivate(proof)
 }
 
 fn changes(plan: &Plan) -> Vec<(&str, Change)> {
@@ -59,7 +61,7 @@ fn each_row_has_one_fate() {
         held(5, "gone", 1, true),
         held(6, "long gone", 1, false),
     ];
-    let plan = plan(rows, &world, believe(&proof(5)));
+    let plan = plan(rows, &world, believe(&proof(5)), None);
     let expected = [("1/back", Change::Reactivate(3)), ("1/new", Change::Insert), ("1/other", Change::Update(2))];
     assert_eq!(changes(&plan), expected);
     assert_eq!(plan.deactivate, [5]);
@@ -71,9 +73,9 @@ fn each_row_has_one_fate() {
 #[test]
 fn without_the_flag_or_the_proof_everything_stays() {
     let world = [held(1, "gone", 1, true)];
-    let kept = plan(vec![good("new", 1)], &world, Stale::Keep);
+    let kept = plan(vec![good("new", 1)], &world, Stale::Keep, None);
     assert_eq!((kept.deactivate.len(), kept.withheld), (0, None));
-    let withheld = plan(vec![good("new", 1)], &world, Stale::Withhold);
+    let withheld = plan(vec![good("new", 1)], &world, Stale::Withhold, None);
     let expected = Withheld { deactivations: 1, reason: WithheldReason::UnprovenSnapshot };
     assert_eq!((withheld.deactivate.len(), withheld.withheld.clone()), (0, Some(expected)));
     assert_eq!(withheld.inserts(), 1);
@@ -82,7 +84,7 @@ fn without_the_flag_or_the_proof_everything_stays() {
 #[test]
 fn a_row_that_nobody_can_name_withholds_what_it_might_be() {
     let world = [held(1, "gone", 1, true), held(2, "here", 1, true)];
-    let plan = plan(vec![good("here", 1), bad(None)], &world, believe(&proof(2)));
+    let plan = plan(vec![good("here", 1), bad(None)], &world, believe(&proof(2)), None);
     assert!(plan.deactivate.is_empty());
     assert_eq!(plan.withheld.unwrap().reason, WithheldReason::UnnamedRow);
 }
@@ -103,7 +105,7 @@ fn a_bad_row_holds_its_own_place_or_all_that_it_may_be() {
     let unreadable = || bad(Some("관"));
     let run = |rows: Vec<Read>| {
         let proof = proof(rows.len());
-        let plan = plan(rows, &world, believe(&proof));
+        let plan = plan(rows, &world, believe(&proof), None);
         assert_eq!((plan.deactivate.len(), plan.withheld.is_some(), plan.active_after), (0, false, 2));
         let aside =
             plan.rejects.iter().map(|aside| (aside.key.clone().unwrap(), aside.reject.reason)).collect::<Vec<_>>();
@@ -130,7 +132,7 @@ fn the_cap_is_ten_or_five_percent() {
         let world: Vec<Held> = (0..active).map(|id| held(id, &format!("n{id}"), 1, true)).collect();
         let rows: Vec<_> = (gone..active).map(|id| good(&format!("n{id}"), 1)).collect();
         let proof = proof(rows.len());
-        let plan = plan(rows, &world, believe(&proof));
+        let plan = plan(rows, &world, believe(&proof), None);
         assert_eq!(plan.deactivate.len(), if allowed { gone as usize } else { 0 }, "{gone} of {active}");
         let withheld = plan.withheld.map(|withheld| (withheld.deactivations, withheld.reason));
         assert_eq!(withheld, (!allowed).then_some((gone as u64, WithheldReason::OverCap)));
@@ -143,7 +145,7 @@ fn a_confirmed_number_is_a_ceiling() {
     let rows = |gone: i64| (gone..100).map(|id| good(&format!("n{id}"), 1)).collect::<Vec<_>>();
     for (gone, ceiling, allowed) in [(30, 30, true), (31, 30, false), (5, 3, false), (0, 0, true), (1, 0, false)] {
         let proof = proof(100 - gone as usize);
-        let plan = plan(rows(gone), &world, Stale::Deactivate { proof: &proof, ceiling: Some(ceiling) });
+        let plan = plan(rows(gone), &world, believe(&proof), Some(ceiling));
         assert_eq!(plan.deactivate.len(), if allowed { gone as usize } else { 0 }, "{gone} with {ceiling}");
         assert_eq!(plan.withheld.is_some(), !allowed);
         assert_eq!(plan.active_after, if allowed { 100 - gone as usize } else { 100 });
@@ -158,11 +160,13 @@ fn when_much_comes_and_much_goes_the_keys_have_changed() {
         let proof = proof(active as usize);
         let numbers = KeyChurn { born: moved as usize, gone: moved as usize, active: active as usize };
         for stale in [believe(&proof), Stale::Keep, Stale::Withhold] {
-            assert_eq!(plan(rows(), &world, stale).churn, refused.then_some(numbers), "{moved} of {active}");
+            assert_eq!(plan(rows(), &world, stale, None).churn, refused.then_some(numbers), "{moved} of {active}");
+            let too_low = plan(rows(), &world, stale, Some(moved as u64 - 1)).churn;
+            assert_eq!(too_low, refused.then_some(numbers), "{moved} of {active}");
+            // Whoever has looked is believed, whatever the run was asked to do.
+            assert_eq!(plan(rows(), &world, stale, Some(moved as u64)).churn, None);
         }
-        let looked = Stale::Deactivate { proof: &proof, ceiling: Some(moved as u64) };
-        assert_eq!(plan(rows(), &world, looked).churn, None);
-        assert_eq!(plan(rows(), &[], believe(&proof)).churn, None, "the first run");
+        assert_eq!(plan(rows(), &[], believe(&proof), None).churn, None, "the first run");
     }
 }
 
@@ -182,7 +186,7 @@ proptest! {
         let world: Vec<Held> =
             before.iter().zip(1..).map(|((name, (content, active)), id)| held(id, name, *content, *active)).collect();
         let proof = proof(after.len());
-        let plan = plan(after.iter().map(|(name, content)| good(name, *content)).collect(), &world, believe(&proof));
+        let plan = plan(after.iter().map(|(name, content)| good(name, *content)).collect(), &world, believe(&proof), None);
         let pairs: Vec<(Option<&(u8, bool)>, u8)> = after.iter().map(|(name, new)| (before.get(name), *new)).collect();
         let both = |active: bool| pairs.iter().filter_map(move |(old, new)| old.filter(|old| old.1 == active).map(|old| old.0 == *new));
         let gone = before.iter().filter(|(name, (_, active))| *active && !after.contains_key(*name)).count();
@@ -206,7 +210,7 @@ proptest! {
             after.iter().map(row).collect::<Vec<_>>()
         };
         let proof = proof(after.len());
-        let first = plan(rows(), &world, believe(&proof));
+        let first = plan(rows(), &world, believe(&proof), None);
         let mut table: BTreeMap<String, Held> = world.iter().map(|held| (held.key.clone(), held.clone())).collect();
         for write in &first.writes {
             let id = match write.change { Change::Insert => 100 + table.len() as i64, Change::Update(id) | Change::Reactivate(id) => id };
@@ -228,7 +232,7 @@ proptest! {
         prop_assert_eq!(first.active_after, active);
         prop_assert_eq!(after.len(), first.unchanged + first.writes.len() + first.rejects.len());
         let table: Vec<Held> = table.into_values().collect();
-        let second = plan(rows(), &table, believe(&proof));
+        let second = plan(rows(), &table, believe(&proof), None);
         prop_assert!(second.writes.is_empty() && second.deactivate.is_empty());
     }
 }

@@ -2,7 +2,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use crate::record::{BadValue, Handle, Note, Record, Reject, Row, clean, count, date, decimal, position, time};
+use crate::record::{BadValue, Handle, Note, Position, Record, Reject, Row, clean, count, date, decimal, position, time};
 use crate::upstream::{Field, Item};
 
 /// The API's path.
@@ -73,7 +73,10 @@ const FIELDS: [(&str, Kind); 28] = [
 /// Reads one row. Every field is looked at: the first bad one sets the row aside.
 pub fn read(item: &Item) -> Row {
     let handle = handle(item);
-    let reject = |column, reason| Row::Bad(Reject { column, reason, handle: handle.clone() });
+    let reject = |column, reason| {
+        let (position, telephone) = marks(item);
+        Row::Bad(Reject { column, reason, handle: handle.clone(), position, telephone })
+    };
     let mut values: [Option<String>; FIELDS.len()] = [const { None }; FIELDS.len()];
     for (value, (name, kind)) in values.iter_mut().zip(FIELDS) {
         match read_field(item, name, kind) {
@@ -107,6 +110,13 @@ fn handle(item: &Item) -> Option<Handle> {
         name: read_field(item, "lbrryNm", Kind::Required).ok()??,
         address: read_field(item, "rdnmadr", Kind::Text).ok().flatten(),
     })
+}
+
+/// Where the row is, and its telephone, if they can be read.
+fn marks(item: &Item) -> (Option<Position>, Option<String>) {
+    let degree = |name| read_field(item, name, Kind::Degree).ok().flatten();
+    let point = position(degree("latitude").as_deref(), degree("longitude").as_deref());
+    (point.ok().and_then(|(point, _)| point), read_field(item, TELEPHONE, Kind::Text).ok().flatten())
 }
 
 fn read_field(item: &Item, name: &str, kind: Kind) -> Result<Option<String>, BadValue> {
