@@ -121,7 +121,7 @@ pub struct RunReport {
     pub skip: Option<Skip>,
     /// What was withheld, when something was.
     pub withheld: Option<Withheld>,
-    /// What went wrong, when something did.
+    /// What went wrong, when something did. Beside a success: what was odd once it was committed (`lock_lost`).
     pub error: Option<RunError>,
 }
 

@@ -151,36 +151,20 @@ pub async fn succeed(
     counts: &Counts,
     withheld: Option<&Withheld>,
 ) -> Result<(), Error> {
-    let Counts {
-        fetched,
-        inserted,
-        updated,
-        unchanged,
-        reactivated,
-        rejected,
-        deactivated,
-        active,
-        duplicates,
-        carried_over,
-        merged,
-        noted,
-        complete,
-        ref snapshot_sha256,
-    } = *counts;
-    let rows = [fetched, inserted, updated, unchanged, reactivated, rejected];
-    let numbers = [&rows[..], &[deactivated, active, duplicates, carried_over, merged, noted]].concat();
-    let numbers: Vec<i64> = numbers.into_iter().map(|number| number as i64).collect();
+    // The ledger's columns are called as the report's fields are.
+    let (names, numbers): (Vec<&str>, Vec<i64>) =
+        counts.numbers().into_iter().map(|(name, number)| (name, number as i64)).unzip();
+    let columns: String = (1..).zip(names).map(|(at, name)| format!(", {name} = n[{at}]")).collect();
     let reason = withheld.map(|withheld| report_word(&withheld.reason));
     let number = withheld.map(|withheld| withheld.deactivations as i64);
     let sql = format!(
-        "{FINISH}, fetched = n[1], inserted = n[2], updated = n[3], unchanged = n[4], reactivated = n[5], rejected = n[6],
-            deactivated = n[7], active = n[8], duplicates = n[9], carried_over = n[10], merged = n[11], noted = n[12], complete = $4, snapshot_sha256 = $5, withheld = $6,
-            withheld_reason = $7, committed_xid = pg_current_xact_id()
+        "{FINISH}{columns}, complete = $4, snapshot_sha256 = $5, withheld = $6, withheld_reason = $7, committed_xid = pg_current_xact_id()
          FROM (SELECT $3::int8[] AS n) AS numbers WHERE id = $1 AND status = 'running'"
     );
     let status = outcome.as_str();
-    let done =
-        transaction.execute(&sql, &[&fence.0, &status, &numbers, &complete, snapshot_sha256, &number, &reason]).await;
+    let done = transaction
+        .execute(&sql, &[&fence.0, &status, &numbers, &counts.complete, &counts.snapshot_sha256, &number, &reason])
+        .await;
     match done.doing("closing the ledger entry")? {
         1 => Ok(()),
         _ => Err(Error::Fenced),

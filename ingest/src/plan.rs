@@ -132,7 +132,7 @@ pub fn plan(mut rows: Vec<Read>, held: &[Held], stale: Stale<'_>) -> Plan {
     if let Stale::Deactivate { proof, .. } = stale {
         assert_eq!(proof.len(), rows.len(), "the proof is about these rows");
     }
-    let (mut listed, at) = list(&mut rows, held);
+    let (mut listed, at) = list(&mut rows, held, stale);
     // A row whose key cannot be read is the present row of a place that we cannot name: then nobody knows which place is gone.
     let unnamed = at.iter().any(Option::is_none);
     let seen = identity::resolve(&listed, held);
@@ -152,8 +152,9 @@ pub fn plan(mut rows: Vec<Read>, held: &[Held], stale: Stale<'_>) -> Plan {
 }
 
 /// The rows that have a handle, and for each row its place among them. Rows that cannot be told from one that was set aside are set
-/// aside as well, and what that one may be counts as present: nothing that is stored is touched on a guess.
-fn list(rows: &mut [Read], held: &[Held]) -> (Vec<Listed>, Vec<Option<usize>>) {
+/// aside as well, and what that one may be counts as present: nothing that is stored is touched on a guess. Nor is a second place of a
+/// name born without a proof: it may be the first one, read twice.
+fn list(rows: &mut [Read], held: &[Held], stale: Stale<'_>) -> (Vec<Listed>, Vec<Option<usize>>) {
     let likenesses: Vec<Option<Likeness>> = rows.iter().map(|(row, _)| likeness(row)).collect();
     let unnamed: Vec<Unnamed<'_>> = rows
         .iter()
@@ -164,12 +165,19 @@ fn list(rows: &mut [Read], held: &[Held]) -> (Vec<Listed>, Vec<Option<usize>>) {
             Some(Unnamed { handle, likeness, digest, fingerprint: *fingerprint })
         })
         .collect();
-    let Keys { keys, unclear, presumed } = identity::keys(&unnamed, held);
+    let Keys { keys, unclear, presumed, further } = identity::keys(&unnamed, held);
     let named: Vec<usize> = (0..rows.len()).filter(|&row| rows[row].0.handle().is_some()).collect();
     for (row, unread) in unclear {
         if let (handle, Row::Bad(reject)) = (rows[named[row]].0.handle().cloned(), &rows[named[unread]].0) {
             let reject = Reject { column: reject.column, reason: BadValue::Indistinct, handle };
             rows[named[row]].0 = Row::Bad(reject);
+        }
+    }
+    for row in if matches!(stale, Stale::Withhold) { further } else { Vec::new() } {
+        let row = &mut rows[named[row]].0;
+        if let Row::Good(Record { handle, .. }) = row {
+            let handle = Some(handle.clone());
+            *row = Row::Bad(Reject { column: "key", reason: BadValue::Unproven, handle });
         }
     }
     let mut keys = keys.into_iter();

@@ -1,5 +1,7 @@
 //! The story of one run: connect, lock, fetch, prove, observe, plan, apply, unlock, report.
 
+mod leaving;
+
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -26,12 +28,13 @@ use crate::snapshot::{self, Snapshot};
 use crate::source::Source;
 use crate::upstream::{Pace, Upstream};
 use crate::{migrate, observe, skip};
+use leaving::{GRACE, leave};
 
 /// A run that is over.
 pub struct Ended {
     /// What it says about itself.
     pub report: RunReport,
-    /// Why it ended early, for a person.
+    /// Why it ended early, or what was odd after the commit, for a person.
     pub error: Option<Error>,
     /// Who is to be told. Nothing has been sent but the start.
     pub ping: Ping,
@@ -63,7 +66,8 @@ pub async fn run(
     let (error, preview) = match ending {
         Ending::Failed(error) => (Some(error), None),
         Ending::Shown { preview, .. } => (None, Some(preview)),
-        Ending::Mirrored { .. } | Ending::Skipped(..) => (None, None),
+        Ending::Mirrored { flaw, .. } => (flaw, None),
+        Ending::Skipped(..) => (None, None),
     };
     Ended { report, error, preview, ping }
 }
@@ -230,7 +234,7 @@ impl Story<'_> {
         if let Committed::ReplyLost(error) = apply::apply(locked, job, &plan, &mut counts).await? {
             self.settle(backend_pid, error).await?;
         }
-        Ok(Ending::Mirrored { counts, withheld: plan.withheld })
+        Ok(Ending::Mirrored { counts, withheld: plan.withheld, flaw: None })
     }
 
     /// Instead of carrying the plan out: nothing but the ledger's row is written.
@@ -336,52 +340,6 @@ fn tell_plan(plan: &Plan) {
 
 /// For how long the ledger is asked what became of a COMMIT.
 const SETTLE: Duration = Duration::from_secs(20);
-
-/// After a signal: how long what is nearly done may still take.
-const GRACE: Duration = Duration::from_millis(1500);
-
-/// How long the goodbye of a failed run may take; the process ends after it in any case. Whoever sends a signal waits for less, and
-/// a database that has not answered so far will not be quicker now.
-fn goodbye(error: &Error) -> Duration {
-    Duration::from_secs(if matches!(error, Error::Interrupted | Error::Deadline(_)) { 2 } else { 10 })
-}
-
-/// Leaves the lock. After a success the server must say that it was held; after a failure the rest is closed as well as it goes.
-async fn leave(locked: Locked, fence: Fence, result: Result<Ending, Error>) -> Result<Ending, Error> {
-    match result {
-        Ok(ending) if locked.session().is_lost() => {
-            // The reply to COMMIT was lost and the ledger has it: lock and session ended together, after the commit.
-            locked.abandon().await;
-            Ok(ending)
-        }
-        Ok(ending) => locked.release().await.map(|()| ending),
-        // COMMIT may still happen: nothing is said after it, and the session ends with the process.
-        Err(error @ (Error::InterruptedCommit | Error::CommitUnknown(_))) => Err(error),
-        Err(error) => {
-            if timeout(goodbye(&error), close(locked, fence, &error)).await.is_err() {
-                tracing::warn!("the session did not close in time; the server ends it, its transaction and its lock");
-            }
-            Err(error)
-        }
-    }
-}
-
-async fn close(locked: Locked, fence: Fence, error: &Error) {
-    if locked.session().is_lost() {
-        return;
-    }
-    if let Error::Interrupted | Error::Deadline(_) = error {
-        locked.session().cancel().await;
-    }
-    let closed = async {
-        locked.session().roll_back().await?;
-        ledger::fail(&locked, fence, error).await?;
-        locked.release().await
-    };
-    if let Err(failure) = closed.await {
-        tracing::warn!("while closing a failed run: {failure}");
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -30,6 +30,8 @@ pub struct Keys {
     pub unclear: Vec<(usize, usize)>,
     /// Keys of active rows that a row which cannot be read may be, besides the one that it got.
     pub presumed: Vec<String>,
+    /// Rows with a new key that is not the first of its name.
+    pub further: Vec<usize>,
 }
 
 /// The key of each row. All keys differ, and the order of the rows is no matter.
@@ -93,10 +95,15 @@ fn named(base: &str, group: &[usize], rows: &[Unnamed<'_>], mut known: Vec<&Held
         ordinal += 1;
         if !taken.contains(&key) {
             taken.push(key.clone());
-            return key;
+            return (key, ordinal > 2);
         }
     };
-    keys.into_iter().map(|key| key.unwrap_or_else(&mut next)).collect()
+    let mut fresh = |at: usize| {
+        let (key, is_further) = next();
+        found.further.extend(is_further.then_some(at));
+        key
+    };
+    keys.into_iter().zip(group).map(|(key, &at)| key.unwrap_or_else(|| fresh(at))).collect()
 }
 
 /// A code has only letters and digits, so the first `/` ends it.

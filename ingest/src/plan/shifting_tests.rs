@@ -2,24 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use rehearsal::dice::Dice;
+
 use super::tests::{good, held};
 use super::*;
 use crate::error::Error;
 use crate::snapshot::{Snapshot, Walks};
 use crate::upstream::{Crawl, Field, Item, Published};
-
-/// SplitMix64.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % limit as u64) as usize
-    }
-}
 
 const ROWS: usize = 120;
 const PAGE: usize = 20;
@@ -93,7 +82,7 @@ fn of_a_thousand_shifting_walks_none_retires_what_is_listed() {
     let (mut proven, mut retired, mut single, mut single_falsely) = (0, 0, 0, 0);
     for seed in 0..1000 {
         let unrest = [1, 3, 10, 30][seed as usize % 4];
-        let mut listing = Listing { names: (0..ROWS).collect(), born: 0, dice: Dice(seed), unrest };
+        let mut listing = Listing { names: (0..ROWS).collect(), born: 0, dice: Dice::new(seed), unrest };
         let mut walks = Walks::default();
         let mut first = true;
         let snapshot = loop {

@@ -2,6 +2,7 @@
 
 use crate::world::World;
 use geuneul::{Outcome, RunReport, WithheldReason};
+use rehearsal::dice::Dice;
 use rehearsal::snapshot::{Row, Rows, generate};
 
 fn with(row: &Row, changes: &[(&str, &str)]) -> Row {
@@ -94,11 +95,7 @@ fn a_reform_keeps_every_id() {
 fn whatever_is_listed_the_table_has_it() {
     let libraries = libraries();
     let world = World::new(libraries.clone());
-    let mut dice = 7_u64;
-    let mut below = |limit: u64| {
-        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (dice >> 33) % limit
-    };
+    let mut dice = Dice::new(7);
     for month in 0..8 {
         let mut rows = Rows::new();
         for library in &libraries {
@@ -108,11 +105,11 @@ fn whatever_is_listed_the_table_has_it() {
                 } else {
                     again(std::slice::from_ref(library), code).remove(0)
                 };
-                if below(4) == 0 {
+                if dice.below(4) == 0 {
                     row.extend([("latitude".to_owned(), "".into()), ("longitude".to_owned(), "".into())]);
                 }
-                if below(2) == 0 {
-                    rows.insert(below(rows.len() as u64 + 1) as usize, row);
+                if dice.below(2) == 0 {
+                    rows.insert(dice.below(rows.len() + 1), row);
                 }
             }
         }
