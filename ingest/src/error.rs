@@ -72,6 +72,9 @@ pub enum Error {
         /// By the database.
         found: u64,
     },
+    /// The table has lost the constraint that forbids it.
+    #[error("two places have the key {0:?}: somebody changed the table by hand; nothing was written")]
+    TwoOfAKey(String),
     /// Another run has taken over.
     #[error("the fence of this source has moved on: another run took over; rolled back")]
     Fenced,
@@ -107,7 +110,7 @@ impl Error {
             Error::Database { source, .. } | Error::Schema(SchemaError::Database { source, .. }) => {
                 Trouble::of(source).outcome()
             }
-            Error::Upstream(UpstreamError::Key { .. }) => Outcome::Misconfigured,
+            Error::Upstream(UpstreamError::Key { .. }) | Error::TwoOfAKey(_) => Outcome::Misconfigured,
             Error::Upstream(_) => Outcome::UpstreamFailed,
             Error::EmptySnapshot { .. } | Error::TooManyRejects { .. } | Error::KeyChurn(_) => Outcome::SnapshotRefused,
             Error::Http(_) | Error::Mismatch { .. } | Error::Start(_) | Error::Panic(_) => Outcome::Internal,
@@ -137,6 +140,7 @@ impl Error {
             Error::TooManyRejects { .. } => "too_many_rejects",
             Error::KeyChurn(_) => "key_churn",
             Error::Mismatch { .. } => "plan_mismatch",
+            Error::TwoOfAKey(_) => "schema_altered",
             Error::Fenced => "fenced",
             Error::NotCommitted => "not_committed",
             Error::CommitUnknown(_) => "commit_unknown",
@@ -173,6 +177,9 @@ impl Error {
             }
             Error::KeyChurn(_) => {
                 "look with --ingest.dry-run=true; if it is right, run once with --ingest.confirm-deactivations=N, N being at least what goes"
+            }
+            Error::TwoOfAKey(_) => {
+                "give one of the two another key, and put the constraint places_source_key_key back (migrations/0003_identity.sql)"
             }
             Error::Fenced | Error::NotCommitted => "run again; nothing is half done",
             Error::CommitUnknown(_) | Error::InterruptedCommit => {

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use geuneul::{Withheld, WithheldReason};
 
 pub use crate::identity::Held;
-use crate::identity::{self, Keys, Likeness, Listed, Resolution, Seat, Unnamed};
+use crate::identity::{self, Keys, Likeness, Listed, Mend, Resolution, Seat, Unnamed};
 use crate::record::{BadValue, Record, Reject, Row};
 use crate::snapshot::CompleteSnapshot;
 pub use changes::{Noted, What};
@@ -72,6 +72,8 @@ pub struct SetAside {
 /// Everything that one run will write.
 #[derive(Debug, Default, PartialEq)]
 pub struct Plan {
+    /// Stored rows that a hand left in a state that no run leaves, put right before anything else.
+    pub mends: Vec<Mend>,
     /// Rows to insert, update or reactivate, by key.
     pub writes: Vec<Write>,
     /// Ids of places to deactivate, in ascending order.
@@ -88,6 +90,8 @@ pub struct Plan {
     pub rejects: Vec<SetAside>,
     /// Rows that are as they were.
     pub unchanged: usize,
+    /// Rows that are written although they were published so before: what was stored of them was changed by hand.
+    pub put_right: usize,
     /// Places that should be deactivated and are not, and why.
     pub withheld: Option<Withheld>,
     /// The plan is not to be carried out: so much comes and goes that the keys themselves have probably changed.
@@ -99,6 +103,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// What a hand had changed and this run makes as it was.
+    pub fn repairs(&self) -> usize {
+        self.mends.len() + self.put_right
+    }
+
     /// Writes that insert.
     pub fn inserts(&self) -> usize {
         self.count(|change| matches!(change, Change::Insert))
@@ -132,6 +141,8 @@ pub fn plan(mut rows: Vec<Read>, held: &[Held], stale: Stale<'_>) -> Plan {
     if let Stale::Deactivate { proof, .. } = stale {
         assert_eq!(proof.len(), rows.len(), "the proof is about these rows");
     }
+    let (held, mends) = identity::mend(held);
+    let held = &*held;
     let (mut listed, at) = list(&mut rows, held, stale);
     // A row whose key cannot be read is the present row of a place that we cannot name: then nobody knows which place is gone.
     let unnamed = at.iter().any(Option::is_none);
@@ -144,7 +155,7 @@ pub fn plan(mut rows: Vec<Read>, held: &[Held], stale: Stale<'_>) -> Plan {
         presume(&mut listed, held);
         identity::resolve(&listed, held)
     };
-    let mut plan = Plan { withheld: verdict.withheld, churn: verdict.churn, ..Plan::default() };
+    let mut plan = Plan { withheld: verdict.withheld, churn: verdict.churn, mends, ..Plan::default() };
     retire(&mut plan, &resolution, held, gone);
     changes::of(&mut plan, &resolution, &listed, rows, &at, held);
     count_after(&mut plan, &resolution, held);

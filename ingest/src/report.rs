@@ -57,7 +57,7 @@ impl Counts {
             duplicates: plan.duplicates_after as u64,
             carried_over: plan.changed(What::CarriedOver) as u64,
             merged: plan.changed(What::Merged) as u64,
-            noted: noted as u64,
+            noted: (noted + plan.repairs()) as u64,
             complete: snapshot.complete().is_some(),
             snapshot_sha256: Some(hex::encode(snapshot.sha256())),
         }

@@ -324,6 +324,10 @@ fn tell_notes(rows: &[plan::Read]) -> usize {
 }
 
 fn tell_plan(plan: &Plan) {
+    if plan.repairs() > 0 {
+        let ids = plan.mends.iter().map(|mend| mend.id).take(20).collect::<Vec<_>>();
+        tracing::warn!(rows = plan.put_right, pointers = plan.mends.len(), ?ids, "changed by hand, and put right");
+    }
     tracing::info!(
         insert = plan.inserts(),
         update = plan.updates(),

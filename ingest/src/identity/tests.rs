@@ -74,7 +74,7 @@ impl Table {
                 self.born
             });
             let (key, likeness) = (listed[at].key.clone(), listed[at].likeness.clone());
-            let held = Held { id: seats[at], key, likeness, digest: [0; 32], active: true, duplicate_of: root };
+            let held = Held { id: seats[at], key, likeness, digest: Some([0; 32]), active: true, duplicate_of: root };
             match id {
                 Some(id) => *self.of(id) = held,
                 None => self.rows.push(held),

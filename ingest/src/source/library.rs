@@ -9,7 +9,7 @@ use crate::upstream::{Field, Item};
 pub const PATH: &str = "/openapi/tn_pubr_public_lbrry_api";
 
 /// The attribute that has a library's telephone.
-pub const TELEPHONE: &str = "phoneNumber";
+const TELEPHONE: &str = "phoneNumber";
 
 /// No library's name is longer (the longest seen has 34). It is part of the key, and an index entry of PostgreSQL has to have
 /// room for it: 200 characters are at most 800 bytes of the 2,700 that there are.

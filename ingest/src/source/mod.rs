@@ -15,8 +15,6 @@ pub struct Source {
     pub name: SourceName,
     /// The API's path.
     pub path: &'static str,
-    /// The attribute that has a place's telephone.
-    pub telephone: &'static str,
     /// Reads one published row.
     pub read: fn(&Item) -> Row,
 }
@@ -25,9 +23,7 @@ impl Source {
     /// The source of that name.
     pub const fn of(name: SourceName) -> Source {
         match name {
-            SourceName::Library => {
-                Source { name, path: library::PATH, telephone: library::TELEPHONE, read: library::read }
-            }
+            SourceName::Library => Source { name, path: library::PATH, read: library::read },
         }
     }
 }

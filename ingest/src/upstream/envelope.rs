@@ -246,6 +246,11 @@ impl<'de> Visitor<'de> for AtMost {
     }
 }
 
+/// A row that is stored as JSON.
+pub fn stored(json: &str) -> Item {
+    serde_json::from_str(json).map_or_else(|_| Item::new(), any_item)
+}
+
 /// A row that is no object, or has a name that cannot be read, is still one row: it is set aside, and its page is not lost.
 fn any_item(row: &RawValue) -> Item {
     match serde_json::from_str::<RawItem>(row.get()) {

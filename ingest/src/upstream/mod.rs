@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 
-pub use envelope::{Field, Item};
+pub use envelope::{Field, Item, stored as item};
 pub use errors::{Class, Fault, UpstreamError};
 pub use key::{KeyError, ServiceKey};
 pub use paging::{Crawl, Flaw, Progress, Published, crawl, multiset};

@@ -14,7 +14,7 @@ fn with(row: &Row, changes: &[(&str, &str)]) -> Row {
 }
 
 /// Forty libraries of one institution each, far apart.
-fn libraries() -> Rows {
+pub fn libraries() -> Rows {
     let rows = generate(9, 40);
     let apart =
         |(at, row)| with(row, &[("latitude", &format!("{}", 34.0 + f64::from(at) / 10.0)), ("longitude", "127.5")]);
@@ -22,7 +22,7 @@ fn libraries() -> Rows {
 }
 
 /// The same rows, published by another institution under another address.
-fn again(rows: &[Row], code: &str) -> Rows {
+pub fn again(rows: &[Row], code: &str) -> Rows {
     let moved = |row: &Row| {
         let address = format!("새 {}", row["rdnmadr"].as_str().unwrap());
         with(row, &[("insttCode", code), ("rdnmadr", &address), ("referenceDate", "2026-09-01")])
@@ -30,7 +30,7 @@ fn again(rows: &[Row], code: &str) -> Rows {
     rows.iter().map(moved).collect()
 }
 
-fn faces(world: &World) -> Vec<String> {
+pub fn faces(world: &World) -> Vec<String> {
     world.texts("SELECT concat_ws(' ', id, key) FROM ingest.places WHERE deleted_at IS NULL AND duplicate_of IS NULL ORDER BY id")
 }
 
@@ -39,7 +39,7 @@ fn ids(world: &World) -> Vec<String> {
 }
 
 /// What must hold of the table after every run.
-fn check(world: &World) {
+pub fn check(world: &World) {
     let broken = world.database.number(
         "SELECT count(*) FROM ingest.places d JOIN ingest.places f ON f.id = d.duplicate_of
          WHERE f.duplicate_of IS NOT NULL OR (d.deleted_at IS NULL AND f.deleted_at IS NOT NULL)",

@@ -1,5 +1,6 @@
 //! The program against a real PostgreSQL and the stand-in for data.go.kr.
 
+mod by_hand;
 mod certificates;
 mod commands;
 mod commit;
