@@ -276,7 +276,7 @@ impl Trouble {
                 "grant the run's role what it lacks (USAGE on the schema; SELECT, INSERT, UPDATE on its tables; TEMPORARY on the database)"
             }
             Trouble::ReadOnly => {
-                "default_transaction_read_only is on for this role, this database or the whole server: let the run's role write"
+                "default_transaction_read_only is on for this role, this database or the whole server: let the run's role write; or, after a failover, this is the old server: use the writer's endpoint"
             }
             Trouble::Altered => {
                 "somebody changed the tables by hand: compare them with the files in migrations/ and restore them, or choose another schema with INGEST_DB_SCHEMA"

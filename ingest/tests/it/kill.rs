@@ -16,10 +16,10 @@ const fn before(name: &'static str, bytes: &'static [u8], nth: u32) -> Point {
 
 const AFTER_LOCK: Point = before("after the lock, before it is confirmed", b"FROM pg_locks", 1);
 const BEFORE_LEDGER: Point = before("before the run has a row", b"INSERT INTO ingest_runs", 1);
-const FETCHING: Point = before("while fetching", b"SET heartbeat_at = clock_timestamp(), pages", 1);
+pub const FETCHING: Point = before("while fetching", b"SET heartbeat_at = clock_timestamp(), pages", 1);
 const PLANNED: Point = before("after the plan, before the transaction", b"FROM pg_locks", 2);
-const COPYING: Point = before("within COPY", b"c\0\0\0\x04S\0\0\0\x04", 1);
-const WRITTEN: Point = before("between the writes and COMMIT", COMMIT, 2);
+pub const COPYING: Point = before("within COPY", b"c\0\0\0\x04S\0\0\0\x04", 1);
+pub const WRITTEN: Point = before("between the writes and COMMIT", COMMIT, 2);
 const COMMITTED: Point = Point { hold_reply: true, ..before("after COMMIT, before its reply", COMMIT, 2) };
 const UNLOCKING: Point = before("before the unlock", b"pg_advisory_unlock", 1);
 

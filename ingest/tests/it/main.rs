@@ -5,6 +5,7 @@ mod certificates;
 mod commands;
 mod commit;
 mod crashes;
+mod failover;
 mod faults;
 mod hostile;
 mod identity;
