@@ -87,6 +87,9 @@ pub enum Error {
     /// The budget is spent, and everything but the database has a shorter limit of its own.
     #[error("the run is not over after {} s: the database does not answer; given up", .0.as_secs())]
     Deadline(Duration),
+    /// A large snapshot has no place.
+    #[error("the rows cannot be kept in a temporary file: {0}")]
+    Spool(std::io::Error),
     /// The process cannot even begin.
     #[error("the program cannot start: {0}")]
     Start(std::io::Error),
@@ -110,7 +113,9 @@ impl Error {
             Error::Database { source, .. } | Error::Schema(SchemaError::Database { source, .. }) => {
                 Trouble::of(source).outcome()
             }
-            Error::Upstream(UpstreamError::Key { .. }) | Error::TwoOfAKey(_) => Outcome::Misconfigured,
+            Error::Upstream(UpstreamError::Key { .. }) | Error::TwoOfAKey(_) | Error::Spool(_) => {
+                Outcome::Misconfigured
+            }
             Error::Upstream(_) => Outcome::UpstreamFailed,
             Error::EmptySnapshot { .. } | Error::TooManyRejects { .. } | Error::KeyChurn(_) => Outcome::SnapshotRefused,
             Error::Http(_) | Error::Mismatch { .. } | Error::Start(_) | Error::Panic(_) => Outcome::Internal,
@@ -135,6 +140,7 @@ impl Error {
             Error::Upstream(UpstreamError::Flawed { flaw: Flaw::Short { .. }, .. }) => "upstream_short",
             Error::Upstream(UpstreamError::Flawed { .. }) => "upstream_inconsistent",
             Error::Upstream(UpstreamError::Endless { .. }) => "upstream_endless",
+            Error::Upstream(UpstreamError::TooLarge { .. }) => "upstream_too_large",
             Error::Http(_) => "http_client",
             Error::EmptySnapshot { .. } => "empty_snapshot",
             Error::TooManyRejects { .. } => "too_many_rejects",
@@ -145,6 +151,7 @@ impl Error {
             Error::NotCommitted => "not_committed",
             Error::CommitUnknown(_) => "commit_unknown",
             Error::Deadline(_) => "run_deadline",
+            Error::Spool(_) => "no_temporary_file",
             Error::Start(_) => "cannot_start",
             Error::Panic(_) => "panic",
             Error::Interrupted => "interrupted",
@@ -186,6 +193,9 @@ impl Error {
                 "run again: a run finds out by itself what is already there"
             }
             Error::Deadline(_) => "look at the database (pg_stat_activity, pg_locks) and the way to it; then run again",
+            Error::Spool(_) => {
+                "a snapshot of more than 64 MiB is kept in a file: point TMPDIR to a folder that can be written and has some hundred MiB left"
+            }
             Error::Start(_) => "look at the limits of the process (open files, threads, memory)",
             Error::Http(_) | Error::Mismatch { .. } | Error::Panic(_) | Error::Interrupted => return None,
         })

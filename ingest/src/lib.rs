@@ -25,6 +25,7 @@ pub mod session;
 mod skip;
 mod snapshot;
 mod source;
+mod spool;
 mod status;
 mod tls;
 pub mod upstream;

@@ -46,7 +46,7 @@ impl Counts {
     /// What a plan will have done.
     pub fn of(plan: &Plan, snapshot: &Snapshot, noted: usize) -> Self {
         Counts {
-            fetched: snapshot.rows().len() as u64,
+            fetched: snapshot.len() as u64,
             inserted: plan.inserts() as u64,
             updated: plan.updates() as u64,
             unchanged: plan.unchanged as u64,

@@ -209,8 +209,8 @@ impl Story<'_> {
     /// Under the lock.
     async fn work(&self, locked: &mut Locked, fence: Fence, committing: &Committing) -> Result<Ending, Error> {
         let source = Source::of(self.facts.source);
-        let snapshot = self.fetch(locked, fence, &source).await?;
-        let rows = read(&source, &snapshot)?;
+        let mut snapshot = self.fetch(locked, fence, &source).await?;
+        let rows = read(&source, &mut snapshot)?;
         let noted = tell_notes(&rows);
         let held = observe::places(locked.client(), &source).await?;
         let stale = match (self.command.deactivate_stale, snapshot.complete()) {
@@ -294,8 +294,12 @@ impl Story<'_> {
 }
 
 /// Reads every row, and refuses a snapshot of which too much cannot be stored.
-fn read(source: &Source, snapshot: &Snapshot) -> Result<Vec<plan::Read>, Error> {
-    let rows: Vec<_> = snapshot.rows().iter().map(|row| ((source.read)(&row.item), row.fingerprint)).collect();
+fn read(source: &Source, snapshot: &mut Snapshot) -> Result<Vec<plan::Read>, Error> {
+    let mut rows = Vec::with_capacity(snapshot.len());
+    for row in snapshot.read().map_err(Error::Spool)? {
+        let row = row.map_err(Error::Spool)?;
+        rows.push(((source.read)(&row.item), row.fingerprint));
+    }
     let rejects = rows.iter().filter_map(|(row, _)| if let Row::Bad(reject) = row { Some(reject) } else { None });
     let rejected = rejects.clone().count();
     for reject in rejects.clone().take(20) {

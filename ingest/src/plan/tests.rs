@@ -7,9 +7,12 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 fn proof(rows: usize) -> CompleteSnapshot {
-    let mut crawl = Crawl::new();
-    crawl.add(1, rows as u64, vec![Item::new().into(); rows]);
-    prove(&crawl, crawl.clone()).unwrap()
+    let crawl = || {
+        let mut crawl = Crawl::new();
+        crawl.add(1, rows as u64, &vec![Item::new().into(); rows]).unwrap();
+        crawl
+    };
+    prove(&crawl(), crawl()).unwrap()
 }
 
 fn handle(name: &str) -> Handle {

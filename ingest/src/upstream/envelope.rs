@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::errors::{Class, Fault, from_text, from_xml, spoken};
@@ -16,11 +16,13 @@ use super::errors::{Class, Fault, from_text, from_xml, spoken};
 pub type Item = BTreeMap<String, Field>;
 
 /// One published value.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Field {
     /// A string, or a number in its own spelling; null is the empty string.
+    #[serde(rename = "t")]
     Text(String),
     /// Something that is no text: an object, a lone surrogate. The raw JSON.
+    #[serde(rename = "u")]
     Unreadable(String),
 }
 
