@@ -88,13 +88,13 @@ impl Snapshot {
 
 /// Two consecutive walks prove completeness when each agrees with itself and both carry the same multiset of rows; when a row is on
 /// two pages, only if the pages were cut differently.
-pub fn prove(earlier: &Crawl, later: Crawl) -> Result<CompleteSnapshot, Crawl> {
+pub fn prove(earlier: &Crawl, later: Crawl) -> Result<CompleteSnapshot, Box<Crawl>> {
     let sha256 = later.fingerprint();
     let overlap = (earlier.repeats_rows() || later.repeats_rows()) && earlier.first_page() == later.first_page();
     if earlier.is_consistent() && later.is_consistent() && earlier.fingerprint() == sha256 && !overlap {
         Ok(CompleteSnapshot { rows: later.rows, sha256 })
     } else {
-        Err(later)
+        Err(Box::new(later))
     }
 }
 
@@ -134,7 +134,7 @@ impl Walks {
 
     /// One more walk. `None`: another one is needed. Empty is refused at once: nothing can be right about it.
     pub fn add(&mut self, crawl: Crawl) -> Result<Option<Snapshot>, Error> {
-        if crawl.len() == 0 {
+        if crawl.is_empty() {
             return Err(Error::EmptySnapshot { announced: crawl.total });
         }
         self.made += 1;
@@ -159,7 +159,7 @@ impl Walks {
                     if earlier.flaw().is_none() {
                         self.fallback = Some(earlier);
                     }
-                    crawl
+                    *crawl
                 }
             },
         };

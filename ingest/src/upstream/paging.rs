@@ -128,6 +128,11 @@ impl Crawl {
         self.rows.fingerprints().len()
     }
 
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// What this walk contradicts itself in, if it does.
     pub fn flaw(&self) -> Option<Flaw> {
         let (rows, total) = (self.len() as u64, self.total);
