@@ -58,8 +58,8 @@ pub enum Error {
     },
     /// The keys themselves have probably changed.
     #[error(
-        "{} places would be new and {} gone, of {} that are active: what libraries are recognised by has probably changed; refused, nothing was written",
-        .0.born, .0.gone, .0.active
+        "{} places would be new, {} gone and {} a part of another, of {} that are active: what libraries are recognised by has probably changed; refused, nothing was written",
+        .0.born, .0.gone, .0.merged, .0.active
     )]
     KeyChurn(KeyChurn),
     /// What was written is not what was planned.
@@ -183,7 +183,7 @@ impl Error {
                 "the upstream has probably changed a format; the rules are in source/library.rs"
             }
             Error::KeyChurn(_) => {
-                "look with --ingest.dry-run=true; if it is right, run once with --ingest.confirm-deactivations=N, N being at least what goes"
+                "look with --ingest.dry-run=true; if it is right, run once with --ingest.confirm-deactivations=N, N being at least what goes and what is merged"
             }
             Error::TwoOfAKey(_) => {
                 "give one of the two another key, and put the constraint places_source_key_key back (migrations/0003_identity.sql)"

@@ -5,7 +5,7 @@
 mod changes;
 mod guards;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use geuneul::{Withheld, WithheldReason};
 
@@ -20,7 +20,10 @@ pub use guards::{KeyChurn, too_many_rejects};
 #[derive(Debug, Clone, Copy)]
 pub enum Stale<'a> {
     /// They stay: the run was not asked to deactivate.
-    Keep,
+    Keep {
+        /// How many a person allows for.
+        ceiling: Option<u64>,
+    },
     /// They are deactivated, as many as are believed.
     Deactivate {
         /// The proof that they are gone.
@@ -29,7 +32,10 @@ pub enum Stale<'a> {
         ceiling: Option<u64>,
     },
     /// There is no proof. The run says so even when it was not asked to deactivate: rows may be missing from what it mirrored.
-    Withhold,
+    Withhold {
+        /// How many a person allows for.
+        ceiling: Option<u64>,
+    },
 }
 
 /// One row to write.
@@ -59,7 +65,7 @@ pub enum Change {
 }
 
 /// A row that was set aside, with the key that it would have.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SetAside {
     /// Its position in the snapshot, from 1.
     pub row: usize,
@@ -179,28 +185,36 @@ fn list(rows: &mut [Read], held: &[Held], stale: Stale<'_>) -> (Vec<Listed>, Vec
     let Keys { keys, unclear, presumed, further } = identity::keys(&unnamed, held);
     let named: Vec<usize> = (0..rows.len()).filter(|&row| rows[row].0.handle().is_some()).collect();
     for (row, unread) in unclear {
-        if let (handle, Row::Bad(reject)) = (rows[named[row]].0.handle().cloned(), &rows[named[unread]].0) {
-            let reject = Reject { column: reject.column, reason: BadValue::Indistinct, handle };
-            rows[named[row]].0 = Row::Bad(reject);
+        if let Row::Bad(Reject { column, .. }) = rows[named[unread]].0 {
+            set_aside(&mut rows[named[row]].0, column, BadValue::Indistinct);
         }
     }
-    for row in if matches!(stale, Stale::Withhold) { further } else { Vec::new() } {
-        let row = &mut rows[named[row]].0;
-        if let Row::Good(Record { handle, .. }) = row {
-            let handle = Some(handle.clone());
-            *row = Row::Bad(Reject { column: "key", reason: BadValue::Unproven, handle });
-        }
+    for row in if matches!(stale, Stale::Withhold { .. }) { further } else { Vec::new() } {
+        set_aside(&mut rows[named[row]].0, "key", BadValue::Unproven);
     }
     let mut keys = keys.into_iter();
     let (mut listed, mut at) = (Vec::new(), Vec::new());
+    let stored: HashMap<&str, &Held> = held.iter().map(|held| (held.key.as_str(), held)).collect();
     for ((row, _), likeness) in rows.iter().zip(likenesses) {
         let named = likeness.zip(row.handle().and_then(|_| keys.next()));
         at.push(named.is_some().then_some(listed.len()));
-        listed.extend(named.map(|(likeness, key)| Listed { key, likeness, fresh: matches!(row, Row::Good(_)) }));
+        listed.extend(named.map(|(likeness, key)| match stored.get(key.as_str()) {
+            // What is stored of a row that was not read stays, and so does what it is compared by.
+            Some(held) if matches!(row, Row::Bad(_)) => as_it_was(held),
+            _ => Listed { key, likeness, fresh: matches!(row, Row::Good(_)) },
+        }));
     }
     let here: HashSet<&str> = presumed.iter().map(String::as_str).collect();
     listed.extend(held.iter().filter(|held| here.contains(held.key.as_str())).map(as_it_was));
     (listed, at)
+}
+
+/// Nothing that is wrong with the row itself.
+fn set_aside(row: &mut Row, column: &'static str, reason: BadValue) {
+    if let Row::Good(Record { handle, position, telephone, .. }) = row {
+        let (handle, position, telephone) = (Some(handle.clone()), *position, telephone.clone());
+        *row = Row::Bad(Reject { column, reason, handle, position, telephone });
+    }
 }
 
 /// Stored, and presumed to be there still.
@@ -212,7 +226,7 @@ fn likeness(row: &Row) -> Option<Likeness> {
     let handle = row.handle()?;
     let (position, telephone) = match row {
         Row::Good(record) => (record.position, record.telephone.as_deref()),
-        Row::Bad(_) => (None, None),
+        Row::Bad(reject) => (reject.position, reject.telephone.as_deref()),
     };
     Some(Likeness::new(&handle.name, handle.address.as_deref(), position, telephone))
 }

@@ -84,8 +84,8 @@ impl Preview {
             counts: counts.numbers().into(),
             complete: counts.complete,
             withheld: plan.withheld.clone(),
-            refused: plan.churn.map(|KeyChurn { born, gone, active }| {
-                format!("key churn: {born} places would be new and {gone} gone, of {active} that are active")
+            refused: plan.churn.map(|KeyChurn { born, gone, merged, active }| {
+                format!("key churn: {born} places would be new, {gone} gone and {merged} a part of another, of {active} that are active")
             }),
             samples,
         }

@@ -70,7 +70,7 @@ pub struct Position {
 }
 
 /// A row that cannot be stored. It is set aside, and it counts as present.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Reject {
     /// The published field that is bad.
     pub column: &'static str,
@@ -78,6 +78,10 @@ pub struct Reject {
     pub reason: BadValue,
     /// What the row is recognised by, when that much of it can be read.
     pub handle: Option<Handle>,
+    /// Where it is, when that can be read.
+    pub position: Option<Position>,
+    /// Its telephone, when that can be read.
+    pub telephone: Option<String>,
 }
 
 /// A row, read.

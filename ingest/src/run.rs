@@ -213,11 +213,12 @@ impl Story<'_> {
         let rows = read(&source, &mut snapshot)?;
         let noted = tell_notes(&rows);
         let held = observe::places(locked.client(), &source).await?;
+        let ceiling = self.command.confirm_deactivations;
         let stale = match (self.command.deactivate_stale, snapshot.complete()) {
             // Whoever reads of a success must be able to rely on it, whether or not anything was to be deactivated.
-            (_, None) => Stale::Withhold,
-            (false, Some(_)) => Stale::Keep,
-            (true, Some(proof)) => Stale::Deactivate { proof, ceiling: self.command.confirm_deactivations },
+            (_, None) => Stale::Withhold { ceiling },
+            (false, Some(_)) => Stale::Keep { ceiling },
+            (true, Some(proof)) => Stale::Deactivate { proof, ceiling },
         };
         let plan = plan::plan(rows, &held, stale);
         tell_plan(&plan);

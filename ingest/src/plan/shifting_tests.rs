@@ -103,7 +103,7 @@ fn of_a_thousand_shifting_walks_none_retires_what_is_listed() {
         let rows = read(&mut snapshot);
         let stale = match snapshot.complete() {
             Some(proof) => Stale::Deactivate { proof, ceiling: Some(u64::MAX) },
-            None => Stale::Withhold,
+            None => Stale::Withhold { ceiling: None },
         };
         let plan = plan(rows, &world, stale);
         assert!(matches!(snapshot, Snapshot::Complete(_)) || plan.deactivate.is_empty());

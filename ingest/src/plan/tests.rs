@@ -35,7 +35,16 @@ pub(super) fn good(name: &str, content: u8) -> Read {
 }
 
 fn bad(name: Option<&str>) -> Read {
-    (Row::Bad(Reject { column: "bookCo", reason: BadValue::NoCount, handle: name.map(handle) }), [0; 32])
+    (
+        Row::Bad(Reject {
+            column: "bookCo",
+            reason: BadValue::NoCount,
+            handle: name.map(handle),
+            position: None,
+            telephone: None,
+        }),
+        [0; 32],
+    )
 }
 
 pub(super) fn held(id: i64, name: &str, content: u8, active: bool) -> Held {
@@ -74,9 +83,9 @@ fn each_row_has_one_fate() {
 #[test]
 fn without_the_flag_or_the_proof_everything_stays() {
     let world = [held(1, "gone", 1, true)];
-    let kept = plan(vec![good("new", 1)], &world, Stale::Keep);
+    let kept = plan(vec![good("new", 1)], &world, Stale::Keep { ceiling: None });
     assert_eq!((kept.deactivate.len(), kept.withheld), (0, None));
-    let withheld = plan(vec![good("new", 1)], &world, Stale::Withhold);
+    let withheld = plan(vec![good("new", 1)], &world, Stale::Withhold { ceiling: None });
     let expected = Withheld { deactivations: 1, reason: WithheldReason::UnprovenSnapshot };
     assert_eq!((withheld.deactivate.len(), withheld.withheld.clone()), (0, Some(expected)));
     assert_eq!(withheld.inserts(), 1);
@@ -159,8 +168,8 @@ fn when_much_comes_and_much_goes_the_keys_have_changed() {
         let world: Vec<Held> = (0..active).map(|id| held(id, &format!("n{id}"), 1, true)).collect();
         let rows = || (moved..active + moved).map(|id| good(&format!("n{id}"), 1)).collect::<Vec<_>>();
         let proof = proof(active as usize);
-        let numbers = KeyChurn { born: moved as usize, gone: moved as usize, active: active as usize };
-        for stale in [believe(&proof), Stale::Keep, Stale::Withhold] {
+        let numbers = KeyChurn { born: moved as usize, gone: moved as usize, merged: 0, active: active as usize };
+        for stale in [believe(&proof), Stale::Keep { ceiling: None }, Stale::Withhold { ceiling: None }] {
             assert_eq!(plan(rows(), &world, stale).churn, refused.then_some(numbers), "{moved} of {active}");
         }
         let looked = Stale::Deactivate { proof: &proof, ceiling: Some(moved as u64) };

@@ -73,7 +73,19 @@ const FIELDS: [(&str, Kind); 28] = [
 /// Reads one row. Every field is looked at: the first bad one sets the row aside.
 pub fn read(item: &Item) -> Row {
     let handle = handle(item);
-    let reject = |column, reason| Row::Bad(Reject { column, reason, handle: handle.clone() });
+    // Whatever else is wrong with a row, what it can be recognised by is kept.
+    let readable = |name, kind| read_field(item, name, kind).ok().flatten();
+    let reject = |column, reason| {
+        let degrees = ["latitude", "longitude"].map(|name| readable(name, Kind::Degree));
+        let position = position(degrees[0].as_deref(), degrees[1].as_deref()).map_or(None, |(position, _)| position);
+        Row::Bad(Reject {
+            column,
+            reason,
+            handle: handle.clone(),
+            position,
+            telephone: readable(TELEPHONE, Kind::Text),
+        })
+    };
     let mut values: [Option<String>; FIELDS.len()] = [const { None }; FIELDS.len()];
     for (value, (name, kind)) in values.iter_mut().zip(FIELDS) {
         match read_field(item, name, kind) {

@@ -233,7 +233,7 @@ fn much_born_and_much_gone_is_refused() {
     }
     let shown = world.month_with("--ingest.dry-run=true");
     assert!(
-        shown.stdout.contains("would be refused: key churn: 12 places would be new and 12 gone"),
+        shown.stdout.contains("would be refused: key churn: 12 places would be new, 12 gone and 0 a part of another"),
         "{}",
         shown.stdout
     );
