@@ -48,10 +48,10 @@ impl Fence {
 const INSERT: &str =
     "INSERT INTO ingest_runs (run_id, source, trigger, occurrence, retry_of, deactivate_stale, program, status,
         lock_key, finished_at, duration_ms,
-        holder_pid, holder_application, holder_run_id, skip_reason, consecutive_skips, last_success_age_s)
+        holder_pid, holder_application, holder_run_id, skip_reason, consecutive_skips, last_success_age_s, dry_run)
     VALUES ($1::text::uuid, $2, $3, $4, $5::text::uuid, $6, $7, $8,
         $9, CASE WHEN $8 = 'running' THEN NULL ELSE clock_timestamp() END, CASE WHEN $8 = 'running' THEN NULL ELSE 0 END,
-        $10, $11, $12::text::uuid, $13, $14, $15)
+        $10, $11, $12::text::uuid, $13, $14, $15, $16)
     RETURNING id";
 
 async fn insert(
@@ -70,7 +70,7 @@ async fn insert(
     let skips = skip.map(|skip| skip.consecutive_skips as i64);
     let last_success = skip.and_then(|skip| skip.last_success_age_s).map(|seconds| seconds as i64);
     let lock_key = entry.lock_key.get();
-    let parameters: [&(dyn ToSql + Sync); 15] = [
+    let parameters: [&(dyn ToSql + Sync); 16] = [
         &run_id,
         &source,
         &trigger,
@@ -86,6 +86,7 @@ async fn insert(
         &reason,
         &skips,
         &last_success,
+        &entry.dry_run,
     ];
     Ok(client.query_one(INSERT, &parameters).await?.get(0))
 }

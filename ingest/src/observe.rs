@@ -94,13 +94,6 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// The tables are there.
-pub async fn is_set_up(client: &Client) -> Result<bool, Error> {
-    let row =
-        client.query_one("SELECT to_regclass('places') IS NOT NULL", &[]).await.doing("looking for the places")?;
-    Ok(row.get(0))
-}
-
 /// Key and attributes of some places, for a preview.
 pub async fn contents(client: &Client, ids: &[i64]) -> Result<preview::Stored, Error> {
     let sql = "SELECT id, key, attributes::text FROM places WHERE id = ANY($1)";

@@ -52,8 +52,8 @@ pub async fn run(
     let trigger = settings.as_ref().map_or_else(ConfigError::trigger, |settings| settings.trigger);
     let facts = Facts::start(command, trigger);
     // A run that only shows its plan has nothing to tell.
-    let told = settings.as_ref().ok().filter(|_| command.dry_run.is_none()).and_then(|settings| settings.ping.as_ref());
-    let ping = Ping::new(told, &facts.run_id);
+    let told = settings.as_ref().map_or_else(ConfigError::ping, |settings| settings.ping.as_ref());
+    let ping = Ping::new(told.filter(|_| command.dry_run.is_none()), &facts.run_id);
     let ending = match settings {
         Ok(settings) => {
             let story = Story { facts: &facts, command, settings: &settings, pace, ping: &ping };
@@ -169,7 +169,10 @@ impl Story<'_> {
         let source = self.facts.source;
         let application = application_name(source, &self.facts.run_id);
         let mut session = Session::open(&self.settings.database, &application).await?;
-        migrate::ensure(&mut session, schema).await?;
+        // Whoever only looks makes the tables that its entry needs, and changes none for the programs that use them.
+        if self.command.dry_run.is_none() || !migrate::is_there(&session, schema).await? {
+            migrate::ensure(&mut session, schema).await?;
+        }
         let key = self.lock_key();
         match Locked::attempt(session, key).await? {
             Attempt::Locked(mut locked) => {
@@ -257,7 +260,8 @@ impl Story<'_> {
 
     /// No transaction is open meanwhile; each page renews the lease.
     async fn fetch(&self, locked: &Locked, fence: Fence, source: &Source) -> Result<Snapshot, Error> {
-        let upstream = Upstream::new(&self.settings.endpoint, source.path, self.pace).map_err(Error::Http)?;
+        let upstream =
+            Upstream::new(&self.settings.endpoint, source.path, source.is_field, self.pace).map_err(Error::Http)?;
         let mut pages = 0;
         let mut turned = async |progress: crate::upstream::Progress| {
             pages += 1;

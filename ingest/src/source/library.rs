@@ -70,6 +70,11 @@ const FIELDS: [(&str, Kind); 28] = [
     ("insttNm", Kind::Text),
 ];
 
+/// A field of that name is one of the 28.
+pub fn is_field(name: &str) -> bool {
+    FIELDS.iter().any(|(field, _)| *field == name)
+}
+
 /// Reads one row. Every field is looked at: the first bad one sets the row aside.
 pub fn read(item: &Item) -> Row {
     let handle = handle(item);

@@ -15,6 +15,8 @@ pub struct Source {
     pub name: SourceName,
     /// The API's path.
     pub path: &'static str,
+    /// A published field of that name is stored. Others come and go: a row is the same without them.
+    pub is_field: fn(&str) -> bool,
     /// Reads one published row.
     pub read: fn(&Item) -> Row,
 }
@@ -23,7 +25,9 @@ impl Source {
     /// The source of that name.
     pub const fn of(name: SourceName) -> Source {
         match name {
-            SourceName::Library => Source { name, path: library::PATH, read: library::read },
+            SourceName::Library => {
+                Source { name, path: library::PATH, is_field: library::is_field, read: library::read }
+            }
         }
     }
 }

@@ -191,7 +191,7 @@ pub async fn crawl(
         let answer = upstream.page(page, size).await?;
         let Answer::Page { total, items } = answer else { return Ok(crawl) };
         let empty = items.is_empty();
-        let rows: Vec<Published> = items.into_iter().map(Published::from).collect();
+        let rows: Vec<Published> = items.into_iter().map(|item| upstream.published(item)).collect();
         crawl.add(page, total, &rows).map_err(Error::Spool)?;
         let rows = crawl.len() as u64;
         turned(Progress { pages: page, rows, total }).await?;

@@ -5,7 +5,7 @@ use geuneul::{Outcome, RunReport, WithheldReason};
 use rehearsal::dice::Dice;
 use rehearsal::snapshot::{Row, Rows, generate};
 
-fn with(row: &Row, changes: &[(&str, &str)]) -> Row {
+pub fn with(row: &Row, changes: &[(&str, &str)]) -> Row {
     let mut row = row.clone();
     for (key, value) in changes {
         row.insert((*key).to_owned(), (*value).into());

@@ -7,6 +7,7 @@ mod commit;
 mod crashes;
 mod failover;
 mod faults;
+mod guards;
 mod hostile;
 mod identity;
 mod kill;

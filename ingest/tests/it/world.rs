@@ -216,7 +216,7 @@ impl Drop for World {
 }
 
 /// A process that is still at it.
-pub struct Running(Child);
+pub struct Running(pub Child);
 
 impl Running {
     pub fn kill(mut self) {
