@@ -6,7 +6,7 @@ COPY . .
 # Static glibc: the program runs in an empty image and resolves names by /etc/resolv.conf, which the platform provides.
 RUN RUSTFLAGS="-C target-feature=+crt-static" \
     cargo build --release --locked -p ingest --target "$(rustc -vV | sed -n 's/^host: //p')" \
-    && install -D -m 0555 target/*/release/ingest /out/ingest && mkdir /out/tmp
+    && install -D -m 0555 target/*/release/ingest /out/ingest && mkdir -p /out/tmp
 
 FROM scratch
 COPY --from=build /out/ingest /ingest
