@@ -17,14 +17,16 @@ mod address;
 mod clusters;
 mod keys;
 mod likeness;
+mod mend;
 mod outcome;
 mod succession;
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-pub use keys::{Keys, Unnamed, keys};
+pub use keys::{Keys, Unnamed, base_of, keys};
 pub use likeness::{Likeness, Rule};
+pub use mend::{Mend, mend};
 
 use crate::record::Digest;
 
@@ -37,8 +39,8 @@ pub struct Held {
     pub key: String,
     /// What it is compared by.
     pub likeness: Likeness,
-    /// The digest of what is stored of it.
-    pub digest: Digest,
+    /// The digest of what is stored of it; none when that is not what a run has written, but a hand, or an older set of rules.
+    pub digest: Option<Digest>,
     /// Not soft-deleted.
     pub active: bool,
     /// The place whose member it is.
@@ -151,7 +153,17 @@ impl<'a> Scene<'a> {
                 own[at] = Some(held[stored].id).filter(|_| held[stored].is_place());
             }
         }
-        Scene { listed, held, merging, by_key, by_id, by_name, row_of, own, at_home: vec![OnceCell::new(); listed.len()] }
+        Scene {
+            listed,
+            held,
+            merging,
+            by_key,
+            by_id,
+            by_name,
+            row_of,
+            own,
+            at_home: vec![OnceCell::new(); listed.len()],
+        }
     }
 
     fn is_whole(&self, row: usize) -> bool {

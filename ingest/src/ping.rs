@@ -25,7 +25,7 @@ const ATTEMPT: Duration = Duration::from_secs(3);
 const IN_A_HURRY: Duration = Duration::from_secs(1);
 
 /// The address of a check. A secret: whoever knows it can speak for the job.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct PingUrl(Url);
 
 impl PingUrl {

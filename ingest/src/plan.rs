@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use geuneul::Withheld;
 
 pub use crate::identity::Held;
-use crate::identity::{self, Keys, Likeness, Listed, Merging, Resolution, Seat, Seen, Unnamed};
+use crate::identity::{self, Keys, Likeness, Listed, Mend, Merging, Resolution, Seat, Seen, Unnamed};
 use crate::record::{BadValue, Record, Reject, Row};
 use crate::snapshot::CompleteSnapshot;
 pub use changes::{Noted, What};
@@ -21,11 +21,22 @@ pub use guards::{KeyChurn, too_many_rejects};
 #[derive(Debug, Clone, Copy)]
 pub enum Stale<'a> {
     /// They stay: the run was not asked to deactivate.
-    Keep,
-    /// They are deactivated, as many as are believed: this is the proof that they are gone.
-    Deactivate(&'a CompleteSnapshot),
+    Keep {
+        /// How many a person allows for.
+        ceiling: Option<u64>,
+    },
+    /// They are deactivated, as many as are believed.
+    Deactivate {
+        /// The proof that they are gone.
+        proof: &'a CompleteSnapshot,
+        /// How many a person allows for, instead of the cap.
+        ceiling: Option<u64>,
+    },
     /// There is no proof. The run says so even when it was not asked to deactivate: rows may be missing from what it mirrored.
-    Withhold,
+    Withhold {
+        /// How many a person allows for.
+        ceiling: Option<u64>,
+    },
 }
 
 /// One row to write.
@@ -68,6 +79,8 @@ pub struct SetAside {
 /// Everything that one run will write.
 #[derive(Debug, Default, PartialEq)]
 pub struct Plan {
+    /// Stored rows that a hand left in a state that no run leaves, put right before anything else.
+    pub mends: Vec<Mend>,
     /// Rows to insert, update or reactivate, by key.
     pub writes: Vec<Write>,
     /// Ids of places to deactivate, in ascending order.
@@ -84,6 +97,8 @@ pub struct Plan {
     pub rejects: Vec<SetAside>,
     /// Rows that are as they were.
     pub unchanged: usize,
+    /// Rows that are written although they were published so before: what was stored of them was changed by hand.
+    pub put_right: usize,
     /// Places that should stop being active and do not, and why.
     pub withheld: Option<Withheld>,
     /// The plan is not to be carried out: so much comes and goes that the keys themselves have probably changed.
@@ -95,6 +110,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// What a hand had changed and this run makes as it was.
+    pub fn repairs(&self) -> usize {
+        self.mends.len() + self.put_right
+    }
+
     /// Writes that insert.
     pub fn inserts(&self) -> usize {
         self.count(|change| matches!(change, Change::Insert))
@@ -123,15 +143,16 @@ impl Plan {
 /// A row with SHA-256 of how it was published.
 pub type Read = (Row, [u8; 32]);
 
-/// Plans. `rows` are all rows of the snapshot; `held` is every place of the source; `ceiling` is how many places a person lets go, instead
-/// of the cap.
-pub fn plan(mut rows: Vec<Read>, held: &[Held], stale: Stale<'_>, ceiling: Option<u64>) -> Plan {
-    if let Stale::Deactivate(proof) = stale {
+/// Plans. `rows` are all rows of the snapshot; `held` is every place of the source.
+pub fn plan(mut rows: Vec<Read>, held: &[Held], stale: Stale<'_>) -> Plan {
+    if let Stale::Deactivate { proof, .. } = stale {
         assert_eq!(proof.len(), rows.len(), "the proof is about these rows");
     }
-    let (mut listed, at) = list(&mut rows, held);
+    let (held, mends) = identity::mend(held);
+    let held = &*held;
+    let (mut listed, at) = list(&mut rows, held, stale);
     // A row whose key cannot be read is the present row of a place that we cannot name: then nobody knows which place is gone.
-    let guards = Guards::new(stale, ceiling, at.iter().any(Option::is_none), held);
+    let guards = Guards::new(stale, at.iter().any(Option::is_none), held);
     let seen = identity::resolve(&listed, held, Merging::Allowed);
     let (mut presuming, mut unmerged) = (None, 0);
     if !guards.believe(&seen) {
@@ -147,7 +168,7 @@ pub fn plan(mut rows: Vec<Read>, held: &[Held], stale: Stale<'_>, ceiling: Optio
     }
     let resolution = presuming.as_ref().unwrap_or(&seen);
     let withheld = guards.withheld(&seen, resolution, unmerged);
-    let mut plan = Plan { withheld, churn: guards.churn(&seen), ..Plan::default() };
+    let mut plan = Plan { withheld, churn: guards.churn(&seen), mends, ..Plan::default() };
     let Resolution { seats: _, retired, delisted, swapped, forwarded, merged: _ } = resolution;
     plan.deactivate.clone_from(retired);
     plan.delist.clone_from(delisted);
@@ -159,8 +180,9 @@ pub fn plan(mut rows: Vec<Read>, held: &[Held], stale: Stale<'_>, ceiling: Optio
 }
 
 /// The rows that have a handle, and for each row its place among them. Rows that cannot be told from one that was set aside are set
-/// aside as well, and what that one may be counts as present: nothing that is stored is touched on a guess.
-fn list(rows: &mut [Read], held: &[Held]) -> (Vec<Listed>, Vec<Option<usize>>) {
+/// aside as well, and what that one may be counts as present: nothing that is stored is touched on a guess. Nor is a second place of a
+/// name born without a proof: it may be the first one, read twice.
+fn list(rows: &mut [Read], held: &[Held], stale: Stale<'_>) -> (Vec<Listed>, Vec<Option<usize>>) {
     let likenesses: Vec<Option<Likeness>> = rows.iter().map(|(row, _)| likeness(row)).collect();
     let unnamed: Vec<Unnamed<'_>> = rows
         .iter()
@@ -171,18 +193,19 @@ fn list(rows: &mut [Read], held: &[Held]) -> (Vec<Listed>, Vec<Option<usize>>) {
             Some(Unnamed { handle, likeness, digest, fingerprint: *fingerprint })
         })
         .collect();
-    let Keys { keys, unclear, presumed } = identity::keys(&unnamed, held);
+    let Keys { keys, unclear, presumed, further } = identity::keys(&unnamed, held);
     let named: Vec<usize> = (0..rows.len()).filter(|&row| rows[row].0.handle().is_some()).collect();
     for (row, unread) in unclear {
-        if let (handle, Row::Bad(reject)) = (rows[named[row]].0.handle().cloned(), &rows[named[unread]].0) {
-            let (column, (position, telephone)) = (reject.column, rows[named[row]].0.marks());
-            let telephone = telephone.map(str::to_owned);
-            rows[named[row]].0 = Row::Bad(Reject { column, reason: BadValue::Indistinct, handle, position, telephone });
+        if let Row::Bad(Reject { column, .. }) = rows[named[unread]].0 {
+            set_aside(&mut rows[named[row]].0, column, BadValue::Indistinct);
         }
     }
-    let stored: HashMap<&str, &Held> = held.iter().map(|held| (held.key.as_str(), held)).collect();
+    for row in if matches!(stale, Stale::Withhold { .. }) { further } else { Vec::new() } {
+        set_aside(&mut rows[named[row]].0, "key", BadValue::Unproven);
+    }
     let mut keys = keys.into_iter();
     let (mut listed, mut at) = (Vec::new(), Vec::new());
+    let stored: HashMap<&str, &Held> = held.iter().map(|held| (held.key.as_str(), held)).collect();
     for ((row, _), likeness) in rows.iter().zip(likenesses) {
         let named = likeness.zip(row.handle().and_then(|_| keys.next()));
         at.push(named.is_some().then_some(listed.len()));
@@ -197,6 +220,14 @@ fn list(rows: &mut [Read], held: &[Held]) -> (Vec<Listed>, Vec<Option<usize>>) {
     }
     listed.extend(presumed.iter().filter_map(|key| stored.get(key.as_str())).map(|held| as_it_was(held, Seen::Unread)));
     (listed, at)
+}
+
+/// Nothing that is wrong with the row itself.
+fn set_aside(row: &mut Row, column: &'static str, reason: BadValue) {
+    if let Row::Good(Record { handle, position, telephone, .. }) = row {
+        let (handle, position, telephone) = (Some(handle.clone()), *position, telephone.clone());
+        *row = Row::Bad(Reject { column, reason, handle, position, telephone });
+    }
 }
 
 /// Stored, and presumed to be there still.

@@ -146,6 +146,8 @@ pub enum BadValue {
     HalfPosition,
     /// Nothing is wrong with this row: it may be the place that another row of its name is, in which the column is bad.
     Indistinct,
+    /// Nothing is wrong with this row: it may be another reading of the one before it, and no proof says that there are two.
+    Unproven,
 }
 
 impl BadValue {
@@ -167,6 +169,9 @@ impl BadValue {
             BadValue::OutsideKorea => "lies outside Korea",
             BadValue::HalfPosition => "one coordinate without the other",
             BadValue::Indistinct => "is bad in another row of this name, and nobody can tell which place is which",
+            BadValue::Unproven => {
+                "is that of another row too, in a listing that is not proven: it may be one row, read twice"
+            }
         }
     }
 }

@@ -15,8 +15,29 @@ const RANKS: [&str; 7] = ["특별자치도", "특별자치시", "통합특별시
 
 /// Provinces as people write them without a rank.
 const PROVINCES: [&str; 23] = [
-    "충청북", "충청남", "전라북", "전라남", "경상북", "경상남", "서울", "부산", "대구", "인천", "광주", "대전", "울산", "세종", "경기", "강원",
-    "충북", "충남", "전북", "전남", "경북", "경남", "제주",
+    "충청북",
+    "충청남",
+    "전라북",
+    "전라남",
+    "경상북",
+    "경상남",
+    "서울",
+    "부산",
+    "대구",
+    "인천",
+    "광주",
+    "대전",
+    "울산",
+    "세종",
+    "경기",
+    "강원",
+    "충북",
+    "충남",
+    "전북",
+    "전남",
+    "경북",
+    "경남",
+    "제주",
 ];
 
 impl Address {
@@ -28,15 +49,26 @@ impl Address {
         is_one.then(|| Address { province, rest: rest.to_owned() })
     }
 
+    /// Both name one town, or one district of a large one.
+    pub fn in_one_town(&self, other: &Address) -> bool {
+        let town = |address: &Address| {
+            let end = address.rest.char_indices().skip(1).find(|(_, c)| matches!(c, '시' | '군' | '구'));
+            end.map(|(at, _)| address.rest[..at].to_owned())
+        };
+        self.is_akin(other) && town(self).is_some() && town(self) == town(other)
+    }
+
     /// They are one, whatever the province is called this year. The neighbour's street of the same name is in no such province.
     pub fn same(&self, other: &Address) -> bool {
-        let akin = |a: &str, b: &str| a.contains(b) || b.contains(a);
-        self.rest == other.rest
-            && match (&self.province, &other.province) {
-                (Some(a), Some(b)) => akin(a, b),
-                (None, None) => true,
-                _ => false,
-            }
+        self.rest == other.rest && self.is_akin(other)
+    }
+
+    fn is_akin(&self, other: &Address) -> bool {
+        match (&self.province, &other.province) {
+            (Some(a), Some(b)) => a.contains(b.as_str()) || b.contains(a.as_str()),
+            (None, None) => true,
+            _ => false,
+        }
     }
 }
 
@@ -113,7 +145,9 @@ fn split(address: &str) -> (Option<String>, &str) {
 
 /// 전라남 is 전남, and so on.
 fn abbreviated(province: &str) -> String {
-    [("충청", "충"), ("전라", "전"), ("경상", "경")].iter().fold(province.to_owned(), |name, (long, short)| name.replace(long, short))
+    [("충청", "충"), ("전라", "전"), ("경상", "경")]
+        .iter()
+        .fold(province.to_owned(), |name, (long, short)| name.replace(long, short))
 }
 
 #[cfg(test)]
@@ -126,7 +160,24 @@ mod tests {
 
     #[test]
     fn a_placeholder_or_an_area_alone_is_no_address() {
-        for none in ["-", ".", "", " ", "미정", "없음", "해당없음", "0", "000-00", "12", "대한민국", "경기도", "서울특별시 종로구", "(2층)", "인천광역시 1", "번지 0"] {
+        for none in [
+            "-",
+            ".",
+            "",
+            " ",
+            "미정",
+            "없음",
+            "해당없음",
+            "0",
+            "000-00",
+            "12",
+            "대한민국",
+            "경기도",
+            "서울특별시 종로구",
+            "(2층)",
+            "인천광역시 1",
+            "번지 0",
+        ] {
             assert_eq!(Address::read(none), None, "{none}");
         }
     }
@@ -154,6 +205,21 @@ mod tests {
             ("인천광역시 계양구 나로 18", "인천특별자치시 계양구 나로 19"),
         ] {
             assert!(!same(one, other), "{one} != {other}");
+        }
+    }
+
+    #[test]
+    fn a_town_is_what_comes_first() {
+        let in_one = |a: &str, b: &str| Address::read(a).unwrap().in_one_town(&Address::read(b).unwrap());
+        assert!(in_one("대구광역시 중구 동덕로 115, 7층 703호", "대구광역시 중구 공평로 10길 25"));
+        assert!(in_one("광주광역시 동구 나로 1", "전남광주통합특별시 동구 다로 2"));
+        for (one, other) in [
+            ("대구광역시 중구 동덕로 1", "부산광역시 중구 동덕로 2"),
+            ("경기도 수원시 나로 1", "경기도 용인시 나로 2"),
+            ("구로구 나로 1", "구리시 나로 1"),
+            ("가 1", "가 2"),
+        ] {
+            assert!(!in_one(one, other), "{one} / {other}");
         }
     }
 

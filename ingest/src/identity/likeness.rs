@@ -114,6 +114,11 @@ impl Likeness {
         })
     }
 
+    /// Both are in one town.
+    pub fn in_one_town(&self, other: &Likeness) -> bool {
+        self.address.as_ref().zip(other.address.as_ref()).is_some_and(|(a, b)| a.in_one_town(b))
+    }
+
     fn same_address(&self, other: &Likeness) -> bool {
         self.address.as_ref().zip(other.address.as_ref()).is_some_and(|(a, b)| a.same(b))
     }

@@ -46,15 +46,22 @@ pub fn of(scene: &Scene<'_>) -> Successions {
     found
 }
 
-/// The best row for a place: one that is no other place's face, then by how sure it is that it is the same library, then the one that
-/// has the least to do with another place, then as a first face is chosen.
+/// The best row for a place: by how much it has to do with another place, and how sure it is that it is the same library; then as a first
+/// face is chosen. A telephone alone moves an id only to a row that is nobody's; a place that is listed in the same town takes such a
+/// one in, and keeps its own.
 fn successor(scene: &Scene<'_>, place: &Held, sure: bool, called: &HashSet<usize>) -> Option<(usize, Rule)> {
     let namesakes = scene.namesakes(&place.likeness).iter().copied();
     let candidates = namesakes.filter(|&row| scene.listed[row].seen != Seen::Presumed).filter_map(|row| {
         let rule = again(scene, place, row).filter(|rule| rule.is_sure() == sure)?;
-        let is_free = || (!called.contains(&row) || !scene.is_whole(row)) && !scene.has_a_home(row);
-        let ties = ties(scene, place, row);
-        (sure || is_free()).then(|| ((ties > 2, rule == Rule::Institution, !scene.is_whole(row), ties, scene.rank(row), row), rule))
+        let (ties, unread) = (ties(scene, place, row), !scene.is_whole(row));
+        let is_taken = !sure && scene.has_a_home(row);
+        let is_open = match rule {
+            Rule::Address | Rule::Near => true,
+            Rule::Telephone if is_taken => place.likeness.in_one_town(&scene.listed[row].likeness),
+            Rule::Telephone | Rule::Institution => !is_taken && (unread || !called.contains(&row)),
+        };
+        let rank = (is_taken || ties > 2, rule == Rule::Institution, unread, ties, scene.rank(row), row);
+        is_open.then_some((rank, rule))
     });
     if let Some(((.., row), rule)) = candidates.min() {
         return Some((row, rule));

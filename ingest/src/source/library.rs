@@ -2,14 +2,14 @@
 
 use sha2::{Digest as _, Sha256};
 
-use crate::record::{BadValue, Handle, Note, Position, Record, Reject, Row, clean, count, date, decimal, position, time};
+use crate::record::{BadValue, Handle, Note, Record, Reject, Row, clean, count, date, decimal, position, time};
 use crate::upstream::{Field, Item};
 
 /// The API's path.
 pub const PATH: &str = "/openapi/tn_pubr_public_lbrry_api";
 
 /// The attribute that has a library's telephone.
-pub const TELEPHONE: &str = "phoneNumber";
+const TELEPHONE: &str = "phoneNumber";
 
 /// No library's name is longer (the longest seen has 34). It is part of the key, and an index entry of PostgreSQL has to have
 /// room for it: 200 characters are at most 800 bytes of the 2,700 that there are.
@@ -70,12 +70,26 @@ const FIELDS: [(&str, Kind); 28] = [
     ("insttNm", Kind::Text),
 ];
 
+/// A field of that name is one of the 28.
+pub fn is_field(name: &str) -> bool {
+    FIELDS.iter().any(|(field, _)| *field == name)
+}
+
 /// Reads one row. Every field is looked at: the first bad one sets the row aside.
 pub fn read(item: &Item) -> Row {
     let handle = handle(item);
+    // Whatever else is wrong with a row, what it can be recognised by is kept.
+    let readable = |name, kind| read_field(item, name, kind).ok().flatten();
     let reject = |column, reason| {
-        let (position, telephone) = marks(item);
-        Row::Bad(Reject { column, reason, handle: handle.clone(), position, telephone })
+        let degrees = ["latitude", "longitude"].map(|name| readable(name, Kind::Degree));
+        let position = position(degrees[0].as_deref(), degrees[1].as_deref()).map_or(None, |(position, _)| position);
+        Row::Bad(Reject {
+            column,
+            reason,
+            handle: handle.clone(),
+            position,
+            telephone: readable(TELEPHONE, Kind::Text),
+        })
     };
     let mut values: [Option<String>; FIELDS.len()] = [const { None }; FIELDS.len()];
     for (value, (name, kind)) in values.iter_mut().zip(FIELDS) {
@@ -110,13 +124,6 @@ fn handle(item: &Item) -> Option<Handle> {
         name: read_field(item, "lbrryNm", Kind::Required).ok()??,
         address: read_field(item, "rdnmadr", Kind::Text).ok().flatten(),
     })
-}
-
-/// Where the row is, and its telephone, if they can be read.
-fn marks(item: &Item) -> (Option<Position>, Option<String>) {
-    let degree = |name| read_field(item, name, Kind::Degree).ok().flatten();
-    let point = position(degree("latitude").as_deref(), degree("longitude").as_deref());
-    (point.ok().and_then(|(point, _)| point), read_field(item, TELEPHONE, Kind::Text).ok().flatten())
 }
 
 fn read_field(item: &Item, name: &str, kind: Kind) -> Result<Option<String>, BadValue> {

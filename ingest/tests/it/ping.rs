@@ -119,3 +119,22 @@ fn whoever_does_not_listen_changes_nothing() {
     refused.expect(Outcome::Misconfigured);
     assert!(!refused.stderr.contains("canary-ping") && !refused.stdout.contains("canary-ping"));
 }
+
+#[test]
+fn a_configuration_that_stops_the_run_is_told() {
+    for (name, value) in [
+        ("DATA_GO_KR_SERVICE_KEY", ""),
+        ("INGEST_LEASE", "90m"),
+        ("INGEST_TRIGGER", "monthly"),
+        ("INGEST_DB_CA", "/nowhere"),
+        ("DATABASE_URL", ""),
+    ] {
+        let mut world = World::new(generate(4, 5));
+        let (url, told) = service(200);
+        world.set("INGEST_PING_URL", &url);
+        world.set(name, value);
+        let report = world.month().expect(Outcome::Misconfigured);
+        let said: Vec<String> = told.lock().unwrap().iter().map(|(path, _)| path.clone()).collect();
+        assert_eq!(said, [format!("/canary-ping-5d1c/fail?rid={}", report.run_id)], "{name}");
+    }
+}
