@@ -129,7 +129,8 @@ fn bare(text: &str) -> String {
 fn split(address: &str) -> (Option<String>, &str) {
     let named = RANKS[..5].iter().find_map(|rank| {
         let (province, rest) = address.split_once(rank)?;
-        (2..=6).contains(&province.chars().count()).then_some((province, rest))
+        let is_one = province.chars().count() <= 6 && PROVINCES.iter().any(|name| province.starts_with(name));
+        is_one.then_some((province, rest))
     });
     let short = || {
         PROVINCES.iter().find_map(|province| {
@@ -202,6 +203,7 @@ mod tests {
             ("강원특별자치도 고성군 중앙로 1", "경상남도 고성군 중앙로 1"),
             ("경상남도 고성군 중앙로 1", "경상북도 고성군 중앙로 1"),
             ("중구 중앙로 1", "대구광역시 중구 중앙로 1"),
+            ("새 대구광역시 중구 중앙로 1", "대구광역시 중구 중앙로 1"),
             ("인천광역시 계양구 나로 18", "인천특별자치시 계양구 나로 19"),
         ] {
             assert!(!same(one, other), "{one} != {other}");
