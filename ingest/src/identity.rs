@@ -217,4 +217,6 @@ pub fn resolve(listed: &[Listed], held: &[Held], merging: Merging) -> Resolution
 }
 
 #[cfg(test)]
+mod listed_tests;
+#[cfg(test)]
 mod tests;

@@ -192,6 +192,35 @@ fn what_is_merged_counts_like_what_is_gone() {
     }
 }
 
+/// A new row has nothing but a telephone in common with a place that is not listed: without a proof it waits behind it, and no second
+/// place is born that would outlive the first.
+#[test]
+fn a_row_waits_behind_the_place_that_it_would_take() {
+    let with = |institution: &str, address: &str| {
+        let (Row::Good(mut record), fingerprint) = good("관", 1) else { unreachable!() };
+        record.handle.institution = institution.to_owned();
+        record.handle.address = Some(address.to_owned());
+        record.telephone = Some("031-123-4567".to_owned());
+        (Row::Good(record), fingerprint)
+    };
+    let likeness = |address: &str| Likeness::new("관", Some(address), None, Some("031-123-4567"));
+    let place = Held { key: "1/관".to_owned(), likeness: likeness("가길 1"), ..held(1, "관", 1, true) };
+    let listed = || vec![with("2", "나길 2")];
+    for stale in [Stale::Keep { ceiling: None }, Stale::Withhold { ceiling: None }] {
+        let waiting = plan(listed(), std::slice::from_ref(&place), stale);
+        assert_eq!((waiting.active_after, waiting.duplicates_after), (1, 1));
+        assert_eq!(waiting.writes[0].face.as_deref(), Some("1/관"));
+    }
+    let behind =
+        Held {
+            key: "2/관".to_owned(), likeness: likeness("나길 2"), duplicate_of: Some(1), ..held(2, "관", 1, true)
+        };
+    let proof = proof(1);
+    let moved = plan(listed(), &[place, behind], believe(&proof));
+    assert_eq!((moved.deactivate.as_slice(), moved.swaps.as_slice()), (&[][..], &[(1, 2)][..]));
+    assert_eq!((moved.active_after, moved.changed(What::CarriedOver)), (1, 1));
+}
+
 #[test]
 fn a_confirmed_number_is_a_ceiling() {
     let world: Vec<Held> = (0..100).map(|id| held(id, &format!("n{id}"), 1, true)).collect();
