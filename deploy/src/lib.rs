@@ -41,6 +41,7 @@ pub mod render;
 pub mod requests;
 pub mod run;
 pub mod saved;
+pub mod scheduled_path;
 pub mod secret;
 pub mod templates;
 pub mod terraform;
