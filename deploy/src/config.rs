@@ -9,13 +9,14 @@ mod file;
 mod place;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Stop;
 use crate::model::{Launch, Network, Tags};
+use crate::receipt::Path;
 use crate::secret::Origin;
 
 use file::File;
@@ -136,6 +137,8 @@ pub struct Gate {
     pub proof: Proof,
     /// How old a proof may be.
     pub max_age: Duration,
+    /// By which way a run must have been started: `Scheduler` wants the record of the scheduled path beside the receipt.
+    pub path: Path,
 }
 
 /// What a run must show.
@@ -150,7 +153,7 @@ pub enum Proof {
 
 impl Config {
     /// Parses the text of `deploy.toml`. `path` names it in errors, and is where the files that it names are looked for.
-    pub fn parse(text: &str, path: &Path) -> anyhow::Result<Config> {
+    pub fn parse(text: &str, path: &std::path::Path) -> anyhow::Result<Config> {
         let at = Place { text, path };
         let file: File = toml::from_str(text).map_err(|error| at.syntax(&error))?;
         let account = at.check(file.account, "account", "twelve digits", |v| {

@@ -43,6 +43,8 @@ pub mod run;
 pub mod saved;
 pub mod scheduled_path;
 pub mod secret;
+pub mod standing;
+pub mod switch;
 pub mod templates;
 pub mod terraform;
 pub mod verify;

@@ -6,13 +6,14 @@ use super::Context;
 use crate::config::RevisionPolicy;
 use crate::desired::Desired;
 use crate::exit::Stop;
+use crate::gate;
 use crate::model::log::LogStream;
 use crate::model::run_task::RunTask;
 use crate::model::task::Task;
-use crate::model::{Live, Schedule, Seen};
+use crate::model::{Live, Schedule, Seen, State};
 use crate::normalise::Normalisers;
 use crate::observe::observe;
-use crate::plan::{Plan, Sign, Wish, plan};
+use crate::plan::{Plan, Wish, plan};
 use crate::run::history::{proof_of_the_scheduled_path, recent_runs};
 
 /// The world, and what `plan` says of it.
@@ -86,13 +87,12 @@ impl Look {
 
     /// What differs, was not seen, or stands in the way; in a few words each.
     pub fn unsettled(&self) -> Vec<String> {
-        let moving = self.plan.items.iter().filter(|item| item.sign != Sign::Same && item.thing.is_changed_by_us());
-        let mut words: Vec<_> =
-            moving.map(|item| format!("{} {} ({})", item.thing.as_str(), item.name, item.why)).collect();
-        if words.is_empty() {
-            words.extend(self.plan.refusals.iter().map(|refusal| refusal.what.clone()));
-        }
-        words
+        gate::unsettled(&self.plan)
+    }
+
+    /// Whether the schedule fires.
+    pub fn is_on(&self) -> bool {
+        self.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Enabled)
     }
 
     /// The log stream of the job's container in a task, when it writes to CloudWatch.

@@ -62,6 +62,7 @@ pub async fn report(context: &Context, look: &Look, proven: &Proven, verified: &
     out!("  receipt   {}, counts until {until} if nothing moves", look.desired.receipt_parameter);
     out!();
     match verified.path() {
+        Path::Scheduler => {}
         Path::Direct => {
             let unproven =
                 "the scheduled path is unproven: this run had your rights, not those of the scheduler's role";

@@ -12,6 +12,7 @@ use super::place::{Place, is_name, is_variable};
 use super::{Gate, Job, Proof, RevisionPolicy, Secret, Timing};
 use crate::model::run_task::CapacityProvider;
 use crate::model::{Launch, Network, Tags, tags};
+use crate::receipt::Path;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -108,6 +109,7 @@ struct SecretTable {
 struct GateTable {
     proof: Option<Proof>,
     max_age: Option<Spanned<String>>,
+    path: Option<Path>,
 }
 
 impl JobTable {
@@ -203,6 +205,7 @@ impl JobTable {
                     Some(text) => at.duration(text, "max_age")?,
                     None => Duration::from_secs(7 * 24 * 3600),
                 },
+                path: self.gate.path.unwrap_or(Path::Direct),
             },
             name,
         })

@@ -40,6 +40,8 @@ pub struct Timetable {
 pub enum AtOnce {
     /// Nothing: the next fire time is the first.
     Nothing,
+    /// A fire time was less than a minute ago, and Scheduler is exact to the minute: that one may still count.
+    Perhaps,
     /// It runs: a `rate()` without a start begins to count where it is switched on.
     Runs,
 }
@@ -118,9 +120,13 @@ impl Timetable {
 
     /// What switching it on does at that moment.
     pub fn at_once(&self, now: Timestamp) -> AtOnce {
-        match self.expression.starts_with("rate(") && self.start.is_none_or(|start| start <= now) {
-            true => AtOnce::Runs,
-            false => AtOnce::Nothing,
+        if self.expression.starts_with("rate(") && self.start.is_none_or(|start| start <= now) {
+            return AtOnce::Runs;
+        }
+        let last = self.last(now, 1).ok().and_then(|last| last.first().copied());
+        match last {
+            Some(last) if now.duration_since(last) < SignedDuration::from_secs(60) => AtOnce::Perhaps,
+            _ => AtOnce::Nothing,
         }
     }
 }

@@ -19,11 +19,11 @@ fn receipt(proof: Proof) -> Seen<Result<Receipt, ReceiptError>> {
 }
 
 fn gate(proof: Proof) -> Gate {
-    Gate { proof, max_age: Duration::from_secs(7 * 24 * 3600) }
+    Gate { proof, max_age: Duration::from_secs(7 * 24 * 3600), path: Path::Direct }
 }
 
 fn reasons(receipt: &Seen<Result<Receipt, ReceiptError>>, now: &Fingerprint, proof: Proof, clock: &str) -> String {
-    match open(receipt, now, &gate(proof), clock.parse().unwrap()) {
+    match open(receipt, &Seen::Absent, now, &gate(proof), clock.parse().unwrap()) {
         Ok(_) => "open".to_owned(),
         Err(closed) => closed.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
     }
