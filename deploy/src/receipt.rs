@@ -135,10 +135,17 @@ pub enum ReceiptError {
 }
 
 impl VerifiedRun {
-    /// The receipt of a run that was started directly.
-    pub fn direct(proven: &Proven, proof: Proof, fingerprint: Fingerprint, at: Timestamp, by: &str) -> VerifiedRun {
+    /// The receipt of a run that was started by this way.
+    pub fn new(
+        path: Path,
+        proven: &Proven,
+        proof: Proof,
+        fingerprint: Fingerprint,
+        at: Timestamp,
+        by: &str,
+    ) -> VerifiedRun {
         VerifiedRun {
-            path: Path::Direct,
+            path,
             proof,
             // To the second, as it is written.
             at: Timestamp::from_second(at.as_second()).unwrap_or(at),

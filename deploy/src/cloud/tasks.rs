@@ -6,13 +6,13 @@ use aws_sdk_ecs::types::{
 };
 
 use super::{Aws, CloudError};
-use crate::model::run_task::{CapacityProvider, Launch, ManualRun};
+use crate::model::run_task::{CapacityProvider, Launch, Run};
 use crate::model::task::{self, Container, Failure, Task};
 
 impl Aws {
     /// RunTask. The client token makes a repeated call start no second task. An answer of 200 without a task is the inner error:
     /// ECS accepted the request and started nothing.
-    pub async fn run_task(&self, run: &ManualRun) -> Result<Result<Task, Vec<Failure>>, CloudError> {
+    pub async fn run_task(&self, run: &Run) -> Result<Result<Task, Vec<Failure>>, CloudError> {
         let wanted = run.task();
         let failed = |error| CloudError::new("ecs:RunTask", wanted.task_definition.family_and_revision(), &error);
         let (launch_type, strategy) =
@@ -62,7 +62,7 @@ impl Aws {
     }
 }
 
-fn network(run: &ManualRun) -> NetworkConfiguration {
+fn network(run: &Run) -> NetworkConfiguration {
     let network = &run.task().network;
     let vpc = AwsVpcConfiguration::builder()
         .set_subnets(Some(network.subnets.iter().cloned().collect()))
@@ -86,7 +86,7 @@ fn placement(launch: &Launch) -> Result<(Option<LaunchType>, Option<Vec<Capacity
     })
 }
 
-fn overrides(run: &ManualRun) -> TaskOverride {
+fn overrides(run: &Run) -> TaskOverride {
     let wanted = run.task();
     let pair = |(name, value)| KeyValuePair::builder().name(name).value(value).build();
     let container = ContainerOverride::builder()

@@ -1,6 +1,7 @@
 //! The verbs, one file each. A verb is a story of a few lines: observe, plan, guard, apply, report.
 
 pub mod apply;
+pub mod attempt;
 pub mod completions;
 pub mod destroy;
 pub mod disable;
@@ -13,6 +14,7 @@ pub mod plan;
 pub mod status;
 pub mod trigger_now;
 pub mod verify;
+pub mod watched;
 
 use crate::cli::Global;
 use crate::cloud::Aws;

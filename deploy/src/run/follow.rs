@@ -11,7 +11,7 @@ use super::progress::Progress;
 use crate::cloud::{Aws, CloudError, ErrorKind};
 use crate::config::Proof;
 use crate::model::log::LogStream;
-use crate::model::run_task::ManualRun;
+use crate::model::run_task::Run;
 use crate::model::task::Task;
 
 /// The pause between two looks at a task grows to this.
@@ -29,7 +29,7 @@ const QUIET: Duration = Duration::from_secs(2);
 /// Waits until the task has stopped and its log is complete, showing both. The inner error is an end without a stopped task.
 pub async fn follow(
     aws: &Aws,
-    run: &ManualRun,
+    run: &Run,
     started: Task,
     stream: Option<LogStream>,
     proof: Proof,
@@ -53,7 +53,7 @@ pub async fn follow(
 
 async fn until_stopped(
     aws: &Aws,
-    run: &ManualRun,
+    run: &Run,
     started: Task,
     tail: &mut Tail,
     timeout: Duration,
@@ -148,7 +148,7 @@ impl Tail {
     }
 
     /// Reads on after the task has stopped, until nothing more comes: the last report counts, and it need not be the first.
-    async fn drain(&mut self, aws: &Aws, run: &ManualRun, task: &Task, proof: Proof, progress: &mut Progress) {
+    async fn drain(&mut self, aws: &Aws, run: &Run, task: &Task, proof: Proof, progress: &mut Progress) {
         let Some(code) = task.container(&run.task().container).and_then(|container| container.exit_code) else {
             return; // It never ran, and so printed nothing.
         };

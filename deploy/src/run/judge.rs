@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use super::ending::Ending;
 use crate::config::Proof;
-use crate::model::run_task::{Launch, ManualRun};
+use crate::model::run_task::{Launch, Run};
 use crate::model::task::{Container, Task};
 
 /// What the log stream of the task's container held.
@@ -53,7 +53,7 @@ impl Proven {
 }
 
 /// Judges a task that has stopped.
-pub fn judge(asked: &ManualRun, task: &Task, report: &Report, proof: Proof) -> Result<Proven, Ending> {
+pub fn judge(asked: &Run, task: &Task, report: &Report, proof: Proof) -> Result<Proven, Ending> {
     let name = &asked.task().container;
     let container = task.container(name).ok_or_else(|| no_exit_code(task, name, None))?;
     let code = container.exit_code.ok_or_else(|| no_exit_code(task, name, Some(container)))?;
@@ -111,7 +111,7 @@ fn failed(name: &str, code: i32, container: &Container, report: &Report) -> Endi
 /// How much earlier than its task a report may claim to have begun: the clocks of ECS and of the container may differ.
 const SKEW_S: i64 = 60;
 
-fn succeeded_with_rows(asked: &ManualRun, task: &Task, report: &Report) -> Result<Box<RunReport>, Ending> {
+fn succeeded_with_rows(asked: &Run, task: &Task, report: &Report) -> Result<Box<RunReport>, Ending> {
     let report = match report {
         Report::Found(report) => report,
         Report::Unreadable(why) => return Err(Ending::UnreadableReport { why: why.clone() }),
@@ -122,8 +122,9 @@ fn succeeded_with_rows(asked: &ManualRun, task: &Task, report: &Report) -> Resul
         let holder = report.skip.as_ref().and_then(|skip| skip.holder_run_id.as_ref());
         return Err(Ending::Unsuccessful { outcome: report.outcome, holder: holder.map(ToString::to_string) });
     }
-    if report.trigger != Trigger::Manual {
-        let why = format!("it says trigger={}, and this run was started by a person", report.trigger);
+    if report.trigger != asked.trigger() {
+        let starter = if asked.trigger() == Trigger::Manual { "a person" } else { "the schedule" };
+        let why = format!("it says trigger={}, and this run was started by {starter}", report.trigger);
         return Err(Ending::UnreadableReport { why });
     }
     // Whatever else it says: a line that was printed last month, or that is printed every time, is no news of this run.
@@ -163,7 +164,7 @@ fn reason(task: &Task, container: Option<&Container>) -> String {
 }
 
 /// Where the task is not the one that was asked for. AWS does not show security groups and public addresses of a task.
-fn differences(asked: &ManualRun, task: &Task) -> Vec<String> {
+fn differences(asked: &Run, task: &Task) -> Vec<String> {
     let wanted = asked.task();
     let mut found = Vec::new();
     let mut compare = |what: &str, is: Option<&str>, wanted: &str| {

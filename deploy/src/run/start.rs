@@ -6,7 +6,7 @@ use super::ending::Ending;
 use crate::cloud::{Aws, CloudError};
 use crate::explain::may_be_propagation;
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::model::run_task::ManualRun;
+use crate::model::run_task::Run;
 use crate::model::task::Task;
 
 /// How long a new role may take until ECS can assume it.
@@ -14,7 +14,7 @@ const ROLE_PROPAGATION: Duration = Duration::from_secs(120);
 
 /// Starts the task. A role that was made seconds ago cannot be assumed yet; that is waited for, and nothing else is tried twice
 /// (the SDK repeats what is safe to repeat: the client token is in the request).
-pub async fn start(aws: &Aws, run: &ManualRun) -> Result<Result<Task, Ending>, CloudError> {
+pub async fn start(aws: &Aws, run: &Run) -> Result<Result<Task, Ending>, CloudError> {
     let begun = tokio::time::Instant::now();
     let mut pause = Duration::from_secs(1);
     let mut interrupt = Interrupt::listen();

@@ -6,7 +6,7 @@ use super::*;
 use crate::model::run_task::{Launch, Network, Occurrence, Parts, RunTask};
 use crate::model::task::{ContainerOverride, Failure};
 
-fn asked() -> ManualRun {
+fn asked() -> Run {
     let request = RunTask::new(Parts {
         job: "library-sync".to_owned(),
         cluster: "geuneul".to_owned(),

@@ -1,0 +1,125 @@
+//! What names an occurrence: the only fields in which two runs of one request differ.
+
+use std::collections::BTreeMap;
+
+use geuneul::Trigger;
+
+use super::wire::camel_case;
+use super::{OCCURRENCE_VARIABLE, Parts, RunTask, SCHEDULED_TIME, TRIGGER_VARIABLE};
+
+/// ECS: the longest `clientToken`.
+pub(super) const MAX_CLIENT_TOKEN: usize = 64;
+/// ECS: the longest `startedBy`.
+pub(super) const MAX_STARTED_BY: usize = 128;
+
+/// `startedBy` of what Scheduler starts, before the job's name.
+pub(super) const STARTED_BY_SCHEDULE: &str = "geuneul-deploy/scheduled/";
+const STARTED_BY_PERSON: &str = "geuneul-deploy/manual/";
+
+/// One run that a person starts: a unique name for it and its time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Occurrence {
+    /// Unique, up to 50 letters, digits or hyphens.
+    pub id: String,
+    /// RFC 3339, UTC.
+    pub time: String,
+}
+
+/// What names an occurrence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Marks {
+    pub(super) client_token: String,
+    pub(super) started_by: String,
+    trigger: Trigger,
+    time: String,
+}
+
+impl Marks {
+    /// For `startedBy` and the token alone.
+    pub(super) fn nameless(self) -> Marks {
+        Marks { client_token: String::new(), started_by: String::new(), ..self }
+    }
+
+    pub(super) fn environment(&self, further: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let mut all = further.clone();
+        all.insert(TRIGGER_VARIABLE.to_owned(), self.trigger.to_string());
+        all.insert(OCCURRENCE_VARIABLE.to_owned(), self.time.clone());
+        all
+    }
+}
+
+impl RunTask {
+    /// The run of this request that a person starts now.
+    pub fn manual(&self, occurrence: Occurrence) -> Run {
+        let Occurrence { id, time } = occurrence;
+        let marks = Marks {
+            client_token: format!("{}-{id}", self.token_prefix()),
+            started_by: format!("{STARTED_BY_PERSON}{}", self.0.job),
+            trigger: Trigger::Manual,
+            time,
+        };
+        debug_assert!(marks.client_token.len() <= MAX_CLIENT_TOKEN && marks.started_by.len() <= MAX_STARTED_BY);
+        Run { task: self.clone(), marks }
+    }
+
+    /// The run of this request that Scheduler starts at `time`, as it writes the time of the occurrence.
+    pub fn scheduled_at(&self, time: &str) -> Run {
+        let Marks { client_token, started_by, trigger, time: _ } = self.scheduled();
+        let client_token = client_token.replace(SCHEDULED_TIME, time);
+        Run { task: self.clone(), marks: Marks { client_token, started_by, trigger, time: time.to_owned() } }
+    }
+
+    /// `startedBy` of the tasks that the schedule starts and of those that a person starts.
+    pub fn started_by(job: &str) -> [String; 2] {
+        [format!("{STARTED_BY_SCHEDULE}{job}"), format!("{STARTED_BY_PERSON}{job}")]
+    }
+
+    pub(super) fn scheduled(&self) -> Marks {
+        Marks {
+            client_token: format!("{}-{SCHEDULED_TIME}", self.token_prefix()),
+            started_by: format!("{STARTED_BY_SCHEDULE}{}", self.0.job),
+            trigger: Trigger::Scheduled,
+            time: SCHEDULED_TIME.to_owned(),
+        }
+    }
+}
+
+/// A [`RunTask`] with the marks of one run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    task: RunTask,
+    marks: Marks,
+}
+
+impl Run {
+    /// The request.
+    pub fn task(&self) -> &Parts {
+        self.task.parts()
+    }
+
+    /// Makes a repeated request start no second task.
+    pub fn client_token(&self) -> &str {
+        &self.marks.client_token
+    }
+
+    /// By which the task can be found again.
+    pub fn started_by(&self) -> &str {
+        &self.marks.started_by
+    }
+
+    /// Who starts it.
+    pub fn trigger(&self) -> Trigger {
+        self.marks.trigger
+    }
+
+    /// Every variable of the override, those of the occurrence included.
+    pub fn environment(&self) -> BTreeMap<String, String> {
+        self.marks.environment(&self.task.0.environment)
+    }
+
+    /// What `aws ecs run-task --cli-input-json` takes: the same request with the API's own camelCase keys.
+    pub fn cli_json(&self) -> String {
+        let json = camel_case(&self.task.wire(&self.marks));
+        serde_json::to_string_pretty(&json).expect("a JSON value renders")
+    }
+}
