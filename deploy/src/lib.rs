@@ -33,6 +33,7 @@ pub mod leak;
 pub mod model;
 pub mod normalise;
 pub mod observe;
+pub mod one_off;
 pub mod permissions;
 pub mod plan;
 pub mod receipt;

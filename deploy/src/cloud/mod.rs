@@ -9,6 +9,7 @@ mod error;
 mod identity;
 mod log_groups;
 mod logs;
+mod one_off;
 mod parameters;
 mod raw;
 mod receipts;

@@ -14,6 +14,7 @@ pub mod plan;
 pub mod status;
 pub mod trigger_now;
 pub mod verify;
+pub mod via_scheduler;
 pub mod watched;
 
 use crate::cli::Global;

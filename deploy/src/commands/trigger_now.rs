@@ -7,7 +7,7 @@ use clap::Args;
 use super::Context;
 use super::attempt::{Attempt, now};
 use super::look::Look;
-use super::watched;
+use super::{via_scheduler, watched};
 use crate::exit::{Exit, Stop};
 use crate::model::run_task::{Occurrence, Run, RunTask};
 use crate::plan::Wish;
@@ -22,6 +22,9 @@ pub struct TriggerNowArgs {
     /// How long to wait for the task to stop: 90s, 30m, 2h
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = duration)]
     timeout: Duration,
+    /// Let Scheduler start it, under its own role, by a schedule that fires once: this proves the whole way
+    #[arg(long, conflicts_with = "print_aws_cli")]
+    via_scheduler: bool,
     /// Print the run as an `aws` command, and start nothing
     #[arg(long)]
     print_aws_cli: bool,
@@ -30,13 +33,17 @@ pub struct TriggerNowArgs {
 /// Carries the verb out.
 pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit> {
     let look = Look::at(context, &Wish::default()).await?;
-    let run = look.scheduled_run(context)?.manual(occurrence());
+    let scheduled = look.scheduled_run(context)?;
+    let run = scheduled.manual(occurrence());
     if args.print_aws_cli {
         out!("{}", aws_command(&run, &look.desired.region));
         return Ok(Exit::Done);
     }
     look.refuse_unless_settled(context, "trigger-now")?;
     refuse_while_one_runs(context, &run).await?;
+    if args.via_scheduler {
+        return via_scheduler::run(context, &look, &scheduled, args.timeout).await;
+    }
     let attempt = Attempt::begin(context, &look).await?;
     match start_and_watch(context, &look, &run, args.timeout).await? {
         Ok(proven) => {

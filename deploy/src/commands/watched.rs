@@ -60,6 +60,10 @@ pub async fn report(context: &Context, look: &Look, proven: &Proven, verified: &
     }
     let until = verified.at().checked_add(job.gate.max_age).map_or_else(|_| "further notice".to_owned(), minute);
     out!("  receipt   {}, counts until {until} if nothing moves", look.desired.receipt_parameter);
+    if verified.path() == Path::Scheduler {
+        let (role, record) = (&look.desired.role.name, &look.desired.scheduled_path_parameter);
+        out!("  path      by Scheduler, as {role}: proven until role, target or Input move; {record}");
+    }
     out!();
     match verified.path() {
         Path::Scheduler => {}
@@ -70,6 +74,7 @@ pub async fn report(context: &Context, look: &Look, proven: &Proven, verified: &
                 out!("note: {note}");
             }
         }
+        Path::Scheduler => {}
     }
     if look.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Disabled) {
         out!("next: {} enable", context.program);

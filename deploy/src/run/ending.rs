@@ -12,6 +12,12 @@ pub enum Ending {
     /// RunTask answered 200, and nothing runs. To Scheduler this is a success: the run of that month would simply be missing.
     #[error("ECS accepted the request and started nothing: {}", failures(.0))]
     NotPlaced(Vec<Failure>),
+    /// Scheduler was to start it, and no task came of it.
+    #[error("Scheduler started no task: {seen}")]
+    NothingStarted {
+        /// What was seen of the one-off schedule.
+        seen: String,
+    },
     /// ECS forgot the task, or never knew it.
     #[error("ECS does not know the task that it started")]
     Vanished,
@@ -164,6 +170,10 @@ impl Ending {
         match self {
             Ending::NotPlaced(failures) => {
                 failures.first().map_or("try again", |failure| failure_hint(&failure.reason))
+            }
+            Ending::NothingStarted { .. } => {
+                "repair what is wrong on the way; when nothing is, Scheduler was refused by what cannot be looked at (a service control \
+                 policy, a permissions boundary), or ECS had no room"
             }
             Ending::Vanished => "try again; if it happens twice, look for RunTask in CloudTrail",
             Ending::TimedOut { .. } => "only a run that is waited for to its end counts; --timeout gives it longer",

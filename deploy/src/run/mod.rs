@@ -6,4 +6,5 @@ pub mod history;
 pub mod judge;
 pub mod progress;
 pub mod readable;
+pub mod scheduled;
 pub mod start;

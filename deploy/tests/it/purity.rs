@@ -51,6 +51,7 @@ fn what_decides_has_no_io_no_async_and_no_clock() {
         "fire_times.rs",
         "gate.rs",
         "import.rs",
+        "one_off.rs",
         "permissions.rs",
         "removal.rs",
         "terraform.rs",

@@ -15,6 +15,7 @@ pub(super) const MAX_STARTED_BY: usize = 128;
 /// `startedBy` of what Scheduler starts, before the job's name.
 pub(super) const STARTED_BY_SCHEDULE: &str = "geuneul-deploy/scheduled/";
 const STARTED_BY_PERSON: &str = "geuneul-deploy/manual/";
+const STARTED_BY_ONE_OFF: &str = "geuneul-deploy/via-scheduler/";
 
 /// One run that a person starts: a unique name for it and its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,9 +70,28 @@ impl RunTask {
         Run { task: self.clone(), marks: Marks { client_token, started_by, trigger, time: time.to_owned() } }
     }
 
-    /// `startedBy` of the tasks that the schedule starts and of those that a person starts.
-    pub fn started_by(job: &str) -> [String; 2] {
-        [format!("{STARTED_BY_SCHEDULE}{job}"), format!("{STARTED_BY_PERSON}{job}")]
+    /// The run of this request that a one-off schedule starts at `time`, for the person who made it. It is that person's run, and says
+    /// so: one that calls itself scheduled would be skipped while the minimum interval since the last one has not passed.
+    pub fn via_scheduler(&self, time: &str) -> Run {
+        let marks = Marks {
+            client_token: format!("{}-once-{time}", self.token_prefix()),
+            started_by: format!("{STARTED_BY_ONE_OFF}{}", self.0.job),
+            trigger: Trigger::Manual,
+            time: time.to_owned(),
+        };
+        debug_assert!(marks.client_token.len() <= MAX_CLIENT_TOKEN && marks.started_by.len() <= MAX_STARTED_BY);
+        Run { task: self.clone(), marks }
+    }
+
+    /// The Input of that one-off schedule: the schedule's own but for the three marks, with the same placeholder for the time.
+    pub fn one_off_input(&self) -> String {
+        let wire = self.wire(&self.via_scheduler(SCHEDULED_TIME).marks);
+        serde_json::to_string(&wire).expect("a request has only strings, numbers and lists")
+    }
+
+    /// `startedBy` of the tasks that the schedule starts, that a person starts, and that a one-off schedule starts for a person.
+    pub fn started_by(job: &str) -> [String; 3] {
+        [STARTED_BY_SCHEDULE, STARTED_BY_PERSON, STARTED_BY_ONE_OFF].map(|starter| format!("{starter}{job}"))
     }
 
     pub(super) fn scheduled(&self) -> Marks {
