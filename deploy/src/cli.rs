@@ -113,6 +113,9 @@ pub enum Verb {
     /// What is there, whether it is on, and what the last runs said
     #[command(after_help = "Exit codes: 0 well, 1 something could not be looked at, 5 needs a person")]
     Status(commands::status::StatusArgs),
+    /// The last runs, scheduled and by hand: how each ended, and what it did
+    #[command(after_help = "Exit codes: 0 shown, 1 the log could not be read")]
+    History(commands::history::HistoryArgs),
     /// Look at everything that a run needs, at once; touches nothing
     Verify(commands::verify::VerifyArgs),
     /// Write a commented deploy.toml from what is there already
@@ -161,6 +164,7 @@ async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Verb::Enable(args) => commands::enable::run(&context, args).await,
         Verb::Disable(args) => commands::disable::run(&context, args).await,
         Verb::Status(args) => commands::status::run(&context, args).await,
+        Verb::History(args) => commands::history::run(&context, args).await,
         Verb::Verify(args) => commands::verify::run(&context, args).await,
         Verb::Iam(args) => commands::iam::run(&context, args).await,
         Verb::Export(args) => commands::export::run(&context, args).await,

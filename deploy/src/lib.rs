@@ -16,6 +16,7 @@ pub mod apply;
 pub mod check;
 pub mod cli;
 pub mod cloud;
+pub mod columns;
 pub mod commands;
 pub mod config;
 pub mod desired;

@@ -6,11 +6,13 @@
 mod client;
 mod clusters;
 mod error;
+mod history;
 mod identity;
 mod log_groups;
 mod logs;
 mod one_off;
 mod parameters;
+mod queues;
 mod raw;
 mod receipts;
 mod removals;

@@ -1,6 +1,5 @@
 //! `deploy enable`: switch the schedule on, when a run is proven and nothing has moved since.
 
-use anyhow::Context as _;
 use clap::Args;
 use jiff::Timestamp;
 

@@ -6,6 +6,7 @@ use super::Context;
 use crate::config::RevisionPolicy;
 use crate::desired::Desired;
 use crate::exit::Stop;
+use crate::fingerprint::Fingerprint;
 use crate::gate;
 use crate::model::log::LogStream;
 use crate::model::run_task::RunTask;
@@ -14,7 +15,8 @@ use crate::model::{Live, Schedule, Seen, State};
 use crate::normalise::Normalisers;
 use crate::observe::observe;
 use crate::plan::{Plan, Wish, plan};
-use crate::run::history::{proof_of_the_scheduled_path, recent_runs};
+use crate::run::history::recent_runs;
+use crate::standing::path::path;
 
 /// The world, and what `plan` says of it.
 pub struct Look {
@@ -101,14 +103,21 @@ impl Look {
         Some(LogStream { name: format!("{prefix}{}", task.id()), group })
     }
 
-    /// `unproven`, unless the log remembers a run that the schedule itself started and that succeeded; or why it was not seen.
+    /// `unproven`, unless Scheduler has started the job as it is now: by the record of that, or by a run in the log; or why that was
+    /// not seen.
     pub async fn scheduled_path_note(&self, context: &Context, unproven: &str) -> Option<String> {
-        let reports = match self.stream_prefix() {
+        let now = Fingerprint::of(&self.live).ok();
+        let on_record = path(&self.live, now.as_ref(), &[]);
+        if on_record.proven == Some(true) {
+            return None;
+        }
+        let runs = match self.stream_prefix() {
             None => Ok(Vec::new()),
-            Some((group, prefix)) => recent_runs(&context.aws, &group, &prefix).await,
+            Some((group, prefix)) => recent_runs(&context.aws, &group, &prefix, 5).await,
         };
-        match reports {
-            Ok(reports) => proof_of_the_scheduled_path(&reports).is_none().then(|| unproven.to_owned()),
+        match runs.map(|runs| path(&self.live, now.as_ref(), &runs)) {
+            Ok(found) if found.proven == Some(true) => None,
+            Ok(_) => Some(unproven.to_owned()),
             Err(error) => Some(format!("whether the schedule itself has run the job was not seen: {error}")),
         }
     }

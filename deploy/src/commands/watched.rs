@@ -66,7 +66,6 @@ pub async fn report(context: &Context, look: &Look, proven: &Proven, verified: &
     }
     out!();
     match verified.path() {
-        Path::Scheduler => {}
         Path::Direct => {
             let unproven =
                 "the scheduled path is unproven: this run had your rights, not those of the scheduler's role";
