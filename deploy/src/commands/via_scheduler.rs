@@ -113,7 +113,9 @@ async fn explain(context: &Context, look: &Look, due: Timestamp) {
             if !any(Verdict::Ng) {
                 let seen = if any(Verdict::Hidden) { ", as far as they were seen" } else { "" };
                 err!("  in order  cluster, revision, roles, trust and policies are as they should be{seen}");
-                err!("  likely    RunTask answered 200 with `failures` and no task, such as a lack of capacity: to Scheduler a success");
+                err!(
+                    "  likely    RunTask answered 200 with `failures` and no task, such as a lack of capacity: to Scheduler a success"
+                );
             }
         }
         Err(error) => err!("  not seen  {error:#}"),
@@ -124,9 +126,13 @@ async fn explain(context: &Context, look: &Look, due: Timestamp) {
             let queue = queue.rsplit(':').next().unwrap_or(queue);
             let url = format!("$(aws sqs get-queue-url --region {region} --queue-name {queue} --output text)");
             err!("  queue     what Scheduler was told, when RunTask was refused:");
-            err!("            aws sqs receive-message --region {region} --queue-url \"{url}\" --message-attribute-names All");
+            err!(
+                "            aws sqs receive-message --region {region} --queue-url \"{url}\" --message-attribute-names All"
+            );
         }
-        None => err!("  queue     none: with `dead_letter_queue` in deploy.toml, Scheduler keeps what it was told there"),
+        None => {
+            err!("  queue     none: with `dead_letter_queue` in deploy.toml, Scheduler keeps what it was told there")
+        }
     }
     err!("  trail     each RunTask and its answer, some minutes later:");
     err!(

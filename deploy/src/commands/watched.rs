@@ -61,8 +61,7 @@ pub async fn report(context: &Context, look: &Look, proven: &Proven, verified: &
     let until = verified.at().checked_add(job.gate.max_age).map_or_else(|_| "further notice".to_owned(), minute);
     out!("  receipt   {}, counts until {until} if nothing moves", look.desired.receipt_parameter);
     if verified.path() == Path::Scheduler {
-        let (role, record) = (&look.desired.role.name, &look.desired.scheduled_path_parameter);
-        out!("  path      by Scheduler, as {role}: proven until role, target or Input move; {record}");
+        out!("  path      by Scheduler as {}: proven until role, target or Input move", look.desired.role.name);
     }
     out!();
     match verified.path() {
