@@ -14,7 +14,7 @@ use crate::plan::Wish;
 use crate::receipt::Path;
 use crate::run::ending::Ending;
 use crate::run::judge::Proven;
-use crate::run::start::start;
+use crate::run::start::{ROLE_PROPAGATION, start};
 
 /// The flags of `deploy trigger-now`.
 #[derive(Debug, Args)]
@@ -57,7 +57,7 @@ async fn start_and_watch(
     run: &Run,
     timeout: Duration,
 ) -> anyhow::Result<Result<Proven, Ending>> {
-    let task = match start(&context.aws, run).await? {
+    let task = match start(&context.aws, run, ROLE_PROPAGATION).await? {
         Ok(task) => task,
         Err(ending) => return Ok(Err(ending)),
     };

@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use super::Context;
 use super::look::{Look, minute};
+use crate::config::Proof;
 use crate::exit::{Exit, Stop};
 use crate::model::State;
 use crate::model::run_task::Run;
 use crate::model::task::Task;
 use crate::receipt::{Path, VerifiedRun};
 use crate::run::ending::{Ending, humantime};
-use crate::run::follow::follow;
+use crate::run::follow::{Watch, Watched, follow};
 use crate::run::judge::{Proven, judge};
+use crate::run::progress::Lines;
+use crate::run::timeline::timeline;
 
 /// Follows a task of `run` until it has stopped, and judges it. Ctrl-C and `timeout` end the watching, never the task.
 pub async fn to_its_end(
@@ -21,22 +24,35 @@ pub async fn to_its_end(
     task: Task,
     timeout: Duration,
 ) -> Result<Proven, Ending> {
-    let (stream, proof) = (look.stream(&task), look.desired.job.gate.proof);
-    // Ctrl-C is listened to before anything is printed.
-    let ended = tokio::select! {
-        biased;
-        _ = tokio::signal::ctrl_c() => Err(Ending::Detached),
-        ended = follow(&context.aws, run, task, stream, proof, timeout) => {
-            ended.unwrap_or_else(|error| Err(Ending::Unwatched { why: error.to_string() }))
-        }
+    let proof = look.desired.job.gate.proof;
+    let watch = Watch {
+        aws: &context.aws,
+        cluster: &run.task().cluster,
+        container: &run.task().container,
+        stream: look.stream(&task),
+        awaits_report: proof == Proof::RunReport,
+        timeout,
+        lines: Lines::Beside,
     };
-    ended.and_then(|(task, report)| judge(run, &task, &report, proof))
+    let watched = follow(watch, task).await?;
+    judge(run, &watched.task, &watched.report, proof).inspect_err(|_| look_back(&watched))
+}
+
+/// What happened to a task that did not end well, by time.
+pub fn look_back(watched: &Watched) {
+    err!("what happened, by time (UTC):");
+    for line in timeline(&watched.task, &watched.last_lines) {
+        err!("  {line}");
+    }
 }
 
 /// The end of a run that proves nothing, as an error with its way out.
 pub fn not_proven(context: &Context, ending: &Ending) -> Stop {
-    let then = if ending.goes_on() { "when the task has stopped" } else { "no run counts until one is proven" };
-    let hint = format!("{}\n{then}: {} trigger-now", ending.hint(), context.program);
+    let then = match ending.goes_on() {
+        Some(_) => "when the task has stopped",
+        None => "no run counts until one is proven",
+    };
+    let hint = format!("{}\n{then}: {} trigger-now", ending.hint(&context.program), context.program);
     Stop { exit: Exit::NotProven, what: format!("the run is not proven: {ending}"), hint }
 }
 
