@@ -54,6 +54,19 @@ impl Proven {
 
 /// Judges a task that has stopped.
 pub fn judge(asked: &Run, task: &Task, report: &Report, proof: Proof) -> Result<Proven, Ending> {
+    let (container, code) = as_asked(asked, task)?;
+    if code != 0 {
+        return Err(failed(task, container, code, report));
+    }
+    let report = match proof {
+        Proof::ExitCode => None,
+        Proof::RunReport => Some(succeeded_with_rows(asked, task, report)?),
+    };
+    Ok(Proven { task: task.clone(), image_digest: container.image_digest.clone(), report })
+}
+
+/// The job's container and its exit code, when the task was the one that was asked for and ended by itself.
+pub fn as_asked<'a>(asked: &Run, task: &'a Task) -> Result<(&'a Container, i32), Ending> {
     let name = &asked.task().container;
     let container = task.container(name).ok_or_else(|| no_exit_code(task, name, None))?;
     let code = container.exit_code.ok_or_else(|| no_exit_code(task, name, Some(container)))?;
@@ -73,14 +86,7 @@ pub fn judge(asked: &Run, task: &Task, report: &Report, proof: Proof) -> Result<
     if !differences.is_empty() {
         return Err(Ending::NotAsAsked { exit_code: code, differences });
     }
-    if code != 0 {
-        return Err(failed(task, container, code, report));
-    }
-    let report = match proof {
-        Proof::ExitCode => None,
-        Proof::RunReport => Some(succeeded_with_rows(asked, task, report)?),
-    };
-    Ok(Proven { task: task.clone(), image_digest: container.image_digest.clone(), report })
+    Ok((container, code))
 }
 
 fn no_exit_code(task: &Task, name: &str, container: Option<&Container>) -> Ending {
