@@ -9,6 +9,7 @@ use crate::desired::{Desired, SCHEDULER_POLICY_NAME, role_name};
 use crate::model::{Behind, Elsewhere, Live, Schedule, Seen, TaskDefinition, tags};
 use crate::plan;
 use crate::receipt::Receipt;
+use crate::scheduled_path::ScheduledPath;
 
 /// What is there; the wrong account or region is refused.
 pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Live> {
@@ -18,7 +19,7 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
             desired.parameters.iter().map(|parameter| async move { seen(cloud.parameter(&parameter.name).await) });
         join_all(calls).await.into_iter().collect::<Answer<Vec<_>>>()
     };
-    let (identity, parameters, newest, scheduler_role, scheduler_policy, group_found, schedule, receipt, cluster) = tokio::join!(
+    let (identity, parameters, newest, scheduler_role, scheduler_policy, group_found, schedule, receipt, path, cluster) = tokio::join!(
         cloud.identity(),
         parameters,
         async { seen(cloud.task_definition(&job.family).await) },
@@ -27,6 +28,7 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
         async { seen(cloud.group(group, &desired.group_arn()).await) },
         async { seen(cloud.schedule(group, &job.name).await) },
         async { seen(cloud.receipt(&desired.receipt_parameter).await) },
+        async { seen(cloud.receipt(&desired.scheduled_path_parameter).await) },
         async { seen(cloud.cluster(&job.cluster).await) },
     );
     // Who asks comes first: in the wrong account, every other answer is noise.
@@ -74,6 +76,7 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
         cluster: cluster?,
         log_group: log_group?,
         receipt: receipt?.map(|text| Receipt::read(&text, &desired.owner)),
+        scheduled_path: path?.map(|text| ScheduledPath::read(&text, &desired.owner)),
     })
 }
 

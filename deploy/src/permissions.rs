@@ -100,7 +100,7 @@ impl Draft<'_> {
     }
 
     fn look_at_receipt(&mut self) {
-        self.allow(&["ssm:GetParameter"], vec![self.receipt()]);
+        self.allow(&["ssm:GetParameter"], vec![self.receipt(), self.scheduled_path()]);
     }
 
     fn look_at_log_group(&mut self) {
@@ -198,7 +198,7 @@ impl Draft<'_> {
     fn destroy(&mut self) {
         let everything = || vec!["*".to_owned()];
         let mut parameters = self.parameters();
-        parameters.push(self.receipt());
+        parameters.extend([self.receipt(), self.scheduled_path()]);
         self.allow(&["ssm:DescribeParameters"], everything());
         self.allow(&["ssm:ListTagsForResource", "ssm:DeleteParameter"], parameters);
         self.allow(&["ecs:DescribeTaskDefinition"], everything());
@@ -246,6 +246,10 @@ impl Draft<'_> {
 
     fn receipt(&self) -> String {
         self.desired.parameter_arn(&self.desired.receipt_parameter)
+    }
+
+    fn scheduled_path(&self) -> String {
+        self.desired.parameter_arn(&self.desired.scheduled_path_parameter)
     }
 
     fn schedule(&self) -> String {

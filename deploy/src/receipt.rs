@@ -76,6 +76,8 @@ pub struct VerifiedRun {
 pub enum Path {
     /// RunTask with the operator's rights: the scheduler's role has not been tried.
     Direct,
+    /// By Scheduler, under its role, through a one-off schedule.
+    Scheduler,
 }
 
 /// What the run reported.
@@ -281,15 +283,15 @@ impl Receipt {
 }
 
 /// Moments as RFC 3339, to the second, in UTC.
-mod rfc3339 {
+pub(crate) mod rfc3339 {
     use jiff::Timestamp;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    pub(super) fn serialize<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&format!("{at:.0}"))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }

@@ -90,6 +90,8 @@ pub struct Beside {
     pub role_policies: Seen<RolePolicies>,
     /// The parameter of the receipt.
     pub receipt: Seen<Parameter>,
+    /// The parameter of the record of the scheduled path.
+    pub scheduled_path: Seen<Parameter>,
 }
 
 /// What goes, in this order, and what stays.
@@ -109,6 +111,8 @@ pub fn removals(desired: &Desired, live: &Live, beside: &Beside) -> Removals {
     plan.scheduler_role(desired, live, beside);
     plan.execution_policy(desired, live);
     plan.parameter(&beside.receipt, &desired.receipt_parameter, "the receipt", &desired.job.name);
+    let (path, name) = (&beside.scheduled_path, &desired.scheduled_path_parameter);
+    plan.parameter(path, name, "the record of the scheduled path", &desired.job.name);
     for (wanted, seen) in desired.parameters.iter().zip(&live.parameters) {
         plan.parameter(seen, &wanted.name, &format!("the secret {}", wanted.env), &desired.job.name);
     }

@@ -9,6 +9,7 @@ mod error;
 mod identity;
 mod log_groups;
 mod logs;
+mod one_off;
 mod parameters;
 mod raw;
 mod receipts;
@@ -125,9 +126,10 @@ pub trait Clusters {
     fn cluster(&self, name: &str) -> impl Future<Output = Answer<String>>;
 }
 
-/// Receipts of proven runs.
+/// Receipts of proven runs, and records of the proven scheduled path.
 pub trait Receipts {
-    /// The text of a job's receipt, by the parameter's name; see [`crate::receipt::Owner::parameter`].
+    /// The text of a job's receipt or record, by the parameter's name; see [`crate::receipt::Owner::parameter`] and
+    /// [`crate::scheduled_path::parameter`].
     fn receipt(&self, name: &str) -> impl Future<Output = Answer<String>>;
 }
 

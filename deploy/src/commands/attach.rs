@@ -6,14 +6,13 @@
 use std::time::Duration;
 
 use clap::Args;
-use geuneul::Trigger;
 
 use super::Context;
 use super::tasks_of_job::{OurTask, ours, refuse_elsewhere, scheduled_run, started_by, stream};
 use super::watched::{duration, look_back};
 use crate::config::Proof;
 use crate::exit::{Exit, Stop};
-use crate::model::run_task::{OCCURRENCE_VARIABLE, RunTask, Starter};
+use crate::model::run_task::{OCCURRENCE_VARIABLE, Occurrence, Run, RunTask, Starter};
 use crate::model::task::Task;
 use crate::run::ending::Ending;
 use crate::run::follow::{Watch, Watched, follow};
@@ -50,7 +49,7 @@ pub async fn run(context: &Context, args: AttachArgs) -> anyhow::Result<Exit> {
     let watched = follow(watch, task).await.map_err(|ending| not_well(context, &ending))?;
     let judged = match starter {
         Starter::Run => ended_with_0(&watched, name),
-        Starter::Schedule | Starter::Trigger => {
+        Starter::Schedule | Starter::Trigger | Starter::OneOff => {
             let asked = as_started(&scheduled_run(context, &desired).await?, starter, &watched.task, name);
             judge(&asked, &watched.task, &watched.report, proof).map(drop)
         }
@@ -60,7 +59,7 @@ pub async fn run(context: &Context, args: AttachArgs) -> anyhow::Result<Exit> {
         return Err(not_well(context, &ending).into());
     }
     out!("{}: task {} ended well, container {name} with exit code 0", desired.job.name, watched.task.id());
-    if starter == Starter::Trigger {
+    if matches!(starter, Starter::Trigger | Starter::OneOff) {
         out!("note: a run that was only joined earns no receipt; only one that is watched from before its start does");
         out!("next: {} trigger-now", context.program);
     }
@@ -68,13 +67,14 @@ pub async fn run(context: &Context, args: AttachArgs) -> anyhow::Result<Exit> {
 }
 
 /// The run as the schedule asks for it today, at the moment that this task names.
-fn as_started(run_task: &RunTask, starter: Starter, task: &Task, container: &str) -> crate::model::run_task::Run {
+fn as_started(run_task: &RunTask, starter: Starter, task: &Task, container: &str) -> Run {
     let overridden = task.overrides.iter().find(|overridden| overridden.name == container);
     let time = overridden.and_then(|overridden| overridden.environment.get(OCCURRENCE_VARIABLE));
     let time = time.map_or("", String::as_str);
-    match starter.trigger() {
-        Trigger::Scheduled => run_task.scheduled_at(time),
-        _ => run_task.manual(crate::model::run_task::Occurrence { id: String::new(), time: time.to_owned() }),
+    match starter {
+        Starter::Schedule => run_task.scheduled_at(time),
+        Starter::OneOff => run_task.via_scheduler(time),
+        Starter::Trigger | Starter::Run => run_task.manual(Occurrence { id: String::new(), time: time.to_owned() }),
     }
 }
 

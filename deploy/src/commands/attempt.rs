@@ -37,6 +37,11 @@ impl<'a> Attempt<'a> {
         Ok(Attempt { context, look, fingerprint, void, begun })
     }
 
+    /// What the run depends on, as it was before.
+    pub fn fingerprint(&self) -> &Fingerprint {
+        &self.fingerprint
+    }
+
     /// Keeps the receipt of the run.
     pub async fn proven(self, path: Path, proven: &Proven) -> anyhow::Result<VerifiedRun> {
         let proof = self.look.desired.job.gate.proof;

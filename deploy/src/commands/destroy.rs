@@ -59,8 +59,9 @@ async fn look_beside(context: &Context, desired: &Desired, live: &Live) -> anyho
         }
     };
     let receipt = async { seen(aws.parameter(&desired.receipt_parameter).await) };
-    let (schedules, role_policies, receipt) = tokio::join!(schedules, role_policies, receipt);
-    Ok(Beside { schedules: schedules?, role_policies: role_policies?, receipt: receipt? })
+    let path = async { seen(aws.parameter(&desired.scheduled_path_parameter).await) };
+    let (schedules, role_policies, receipt, path) = tokio::join!(schedules, role_policies, receipt, path);
+    Ok(Beside { schedules: schedules?, role_policies: role_policies?, receipt: receipt?, scheduled_path: path? })
 }
 
 fn show(desired: &Desired, plan: &Removals) {

@@ -20,6 +20,7 @@ pub mod tasks_of_job;
 pub mod trigger_now;
 pub mod verdict;
 pub mod verify;
+pub mod via_scheduler;
 pub mod watched;
 
 use crate::cli::Global;

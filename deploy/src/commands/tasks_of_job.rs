@@ -1,7 +1,5 @@
 //! The job's tasks: what would start one, which are ours, where they write to. What the verbs share that work with tasks.
 
-use geuneul::Trigger;
-
 use super::Context;
 use crate::check;
 use crate::cloud::{ErrorKind, Schedules, TaskDefinitions, Whoami};
@@ -83,14 +81,9 @@ pub async fn ours(context: &Context, desired: &Desired, reference: &str) -> anyh
 
 /// The ARNs of the job's tasks that run.
 pub async fn running(context: &Context, cluster: &str, job: &str) -> anyhow::Result<Vec<String>> {
-    let [a, b, c] = Starter::ALL.map(|starter| starter.started_by(job));
-    let aws = &context.aws;
-    let (a, b, c) = tokio::try_join!(
-        aws.running_tasks(cluster, &a),
-        aws.running_tasks(cluster, &b),
-        aws.running_tasks(cluster, &c)
-    )?;
-    Ok([a, b, c].concat())
+    let calls =
+        Starter::ALL.map(|starter| async move { context.aws.running_tasks(cluster, &starter.started_by(job)).await });
+    Ok(futures_util::future::try_join_all(calls).await?.concat())
 }
 
 /// The job's newest task that ECS still knows: of those that run, else of those that have stopped.
@@ -129,9 +122,10 @@ pub fn occurrence() -> Occurrence {
 
 /// Who started it, for a person.
 pub fn started_by(starter: Starter) -> &'static str {
-    match (starter, starter.trigger()) {
-        (Starter::Run, _) => "by `deploy run`",
-        (_, Trigger::Scheduled) => "by the schedule",
-        _ => "by `deploy trigger-now`",
+    match starter {
+        Starter::Schedule => "by the schedule",
+        Starter::Trigger => "by `deploy trigger-now`",
+        Starter::OneOff => "by `deploy trigger-now --via-scheduler`",
+        Starter::Run => "by `deploy run`",
     }
 }

@@ -6,8 +6,8 @@ use super::Context;
 use super::attempt::Attempt;
 use super::look::Look;
 use super::tasks_of_job::{occurrence, running};
-use super::verdict;
 use super::watched::{self, Waiting, aws_command, say_how_to_attach, say_started, unknown_start};
+use super::{verdict, via_scheduler};
 use crate::exit::{Exit, Stop};
 use crate::model::run_task::Run;
 use crate::model::task::Task;
@@ -23,6 +23,9 @@ pub struct TriggerNowArgs {
     /// Print one JSON document on stdout in place of the text
     #[arg(long, conflicts_with = "print_aws_cli")]
     json: bool,
+    /// Let Scheduler start it, under its own role, by a schedule that fires once: this proves the whole way
+    #[arg(long, conflicts_with_all = ["print_aws_cli", "no_wait"])]
+    via_scheduler: bool,
     /// Print the run as an `aws` command, and start nothing
     #[arg(long)]
     print_aws_cli: bool,
@@ -31,13 +34,17 @@ pub struct TriggerNowArgs {
 /// Carries the verb out.
 pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit> {
     let look = Look::at(context, &Wish::default()).await?;
-    let run = look.scheduled_run(context)?.manual(occurrence());
+    let scheduled = look.scheduled_run(context)?;
+    let run = scheduled.manual(occurrence());
     if args.print_aws_cli {
         out!("{}", aws_command(&run, &look.desired.region));
         return Ok(Exit::Done);
     }
     look.refuse_unless_settled(context, "trigger-now")?;
     refuse_while_one_runs(context, &run).await?;
+    if args.via_scheduler {
+        return via_scheduler::run(context, &look, &scheduled, args.waiting.timeout, args.json).await;
+    }
     let attempt = Attempt::begin(context, &look).await?;
     let started = start(&context.aws, &run, ROLE_PROPAGATION).await.map_err(|error| unknown_start(context, error))?;
     let (task, judged) = match started {

@@ -79,6 +79,10 @@ async fn report(context: &Context, look: &Look, proven: &Proven, verified: &Veri
     }
     let until = verified.at().checked_add(job.gate.max_age).map_or_else(|_| "further notice".to_owned(), minute);
     out!("  receipt   {}, counts until {until} if nothing moves", look.desired.receipt_parameter);
+    if verified.path() == Path::Scheduler {
+        let (role, record) = (&look.desired.role.name, &look.desired.scheduled_path_parameter);
+        out!("  path      by Scheduler, as {role}: proven until role, target or Input move; {record}");
+    }
     out!();
     match verified.path() {
         Path::Direct => {
@@ -88,6 +92,7 @@ async fn report(context: &Context, look: &Look, proven: &Proven, verified: &Veri
                 out!("note: {note}");
             }
         }
+        Path::Scheduler => {}
     }
     if look.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Disabled) {
         out!("next: {} enable", context.program);

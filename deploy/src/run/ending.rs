@@ -22,6 +22,12 @@ pub enum Ending {
     /// RunTask was refused.
     #[error("ECS refused to start the task: {}", .0.said)]
     Refused(CloudError),
+    /// Scheduler was to start it, and no task came of it.
+    #[error("Scheduler started no task: {seen}")]
+    NothingStarted {
+        /// What was seen of the one-off schedule.
+        seen: String,
+    },
     /// ECS forgot the task, or never knew it.
     #[error("ECS does not know the task that it started")]
     Vanished,
@@ -183,9 +189,10 @@ pub enum Ending {
 
 impl Ending {
     /// The name of each, as documents for programs have it.
-    pub const NAMES: [&str; 25] = [
+    pub const NAMES: [&str; 26] = [
         "not-placed",
         "refused",
+        "nothing-started",
         "vanished",
         "timed-out",
         "detached",
@@ -216,6 +223,7 @@ impl Ending {
         match self {
             Ending::NotPlaced(_) => "not-placed",
             Ending::Refused(_) => "refused",
+            Ending::NothingStarted { .. } => "nothing-started",
             Ending::Vanished => "vanished",
             Ending::TimedOut { .. } => "timed-out",
             Ending::Detached { .. } => "detached",

@@ -7,6 +7,7 @@ pub mod judge;
 pub mod lines;
 pub mod progress;
 pub mod readable;
+pub mod scheduled;
 pub mod start;
 pub mod tail;
 pub mod timeline;

@@ -24,4 +24,5 @@ mod trigger_now;
 mod truth;
 mod unproven;
 mod verify;
+mod via_scheduler;
 mod ways;

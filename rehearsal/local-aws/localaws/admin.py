@@ -35,6 +35,7 @@ class Admin:
             ("GET", "/clock"): lambda _: {"now": render(clock.now())},
             ("POST", "/clock"): _move_clock,
             ("POST", "/tick"): lambda _: {"now": render(clock.now()), "invocations": firing.tick()},
+            ("POST", "/deliver-again"): lambda body: firing.deliver_again(*body["schedule"].split("/")),
             ("GET", "/invocations"): lambda _: {"invocations": firing.invocations()},
             ("DELETE", "/invocations"): lambda _: firing.forget_invocations(),
             ("POST", "/tasks/wait"): _wait_for_task,

@@ -66,6 +66,7 @@ NAMES = {
     "ministack.services.iam": ["_roles", "_IAM_HANDLERS"],
     "ministack.services.scheduler": ["handle_request"],
     "ministack.services.secretsmanager": ["resolve_secret_string"],
+    "ministack.services.sqs": ["_queue_by_arn", "_queue_url", "_act_send_message"],
     "ministack.services.ssm": ["resolve_parameter_value", "_parameters", "_parameter_history", "_tags", "_put_parameter"],
 }
 
@@ -106,6 +107,7 @@ iam_service = iam
 AuthError = evaluator.AuthError
 scheduler = _modules["ministack.services.scheduler"]
 secretsmanager = _modules["ministack.services.secretsmanager"]
+sqs = _modules["ministack.services.sqs"]
 ssm = _modules["ministack.services.ssm"]
 
 get_account_id = _modules["ministack.core.responses"].get_account_id

@@ -125,8 +125,12 @@ pub struct Invocation {
     pub execution_id: String,
     /// The Input with the context attributes filled in.
     pub input: String,
+    /// How often it was tried: more than once when it was refused and its retry policy allowed it.
+    pub attempts: u32,
     /// Whether RunTask answered 200: also with `failures` and no task.
     pub delivered: bool,
+    /// Whether what could not be delivered is in the schedule's dead-letter queue.
+    pub dead_lettered: bool,
     /// Why it was not delivered.
     pub error: Option<String>,
     /// The ARNs of the tasks that were started.
@@ -265,6 +269,11 @@ impl LocalAws {
     /// of this schedule while it is DISABLED.
     pub fn advance_to_next_fire(&self, schedule: &str) -> Result<Vec<Invocation>> {
         self.member("POST", "/clock", &json!({ "advance_to_next_fire": schedule }), "invocations")
+    }
+
+    /// Delivers the last occurrence of `group/name` a second time, as Scheduler may; also of a schedule that is gone by now.
+    pub fn deliver_again(&self, schedule: &str) -> Result<Invocation> {
+        self.ask("POST", "/deliver-again", &json!({ "schedule": schedule }))
     }
 
     /// Every occurrence that fired so far, oldest first.

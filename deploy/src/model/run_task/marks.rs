@@ -16,6 +16,7 @@ pub(super) const MAX_STARTED_BY: usize = 128;
 pub(super) const STARTED_BY_SCHEDULE: &str = "geuneul-deploy/scheduled/";
 const STARTED_BY_PERSON: &str = "geuneul-deploy/manual/";
 const STARTED_BY_OPERATOR: &str = "geuneul-deploy/run/";
+const STARTED_BY_ONE_OFF: &str = "geuneul-deploy/via-scheduler/";
 
 /// One run that a person starts: a unique name for it and its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,19 +34,22 @@ pub enum Starter {
     Schedule,
     /// By a person, with the schedule's own command.
     Trigger,
+    /// By a schedule that fires once, for a person.
+    OneOff,
     /// By a person, with other arguments.
     Run,
 }
 
 impl Starter {
     /// All of them.
-    pub const ALL: [Starter; 3] = [Starter::Schedule, Starter::Trigger, Starter::Run];
+    pub const ALL: [Starter; 4] = [Starter::Schedule, Starter::Trigger, Starter::OneOff, Starter::Run];
 
     /// What the task says of it.
     pub fn started_by(self, job: &str) -> String {
         let before = match self {
             Starter::Schedule => STARTED_BY_SCHEDULE,
             Starter::Trigger => STARTED_BY_PERSON,
+            Starter::OneOff => STARTED_BY_ONE_OFF,
             Starter::Run => STARTED_BY_OPERATOR,
         };
         format!("{before}{job}")
@@ -60,7 +64,7 @@ impl Starter {
     pub fn trigger(self) -> Trigger {
         match self {
             Starter::Schedule => Trigger::Scheduled,
-            Starter::Trigger | Starter::Run => Trigger::Manual,
+            Starter::Trigger | Starter::OneOff | Starter::Run => Trigger::Manual,
         }
     }
 }
@@ -116,6 +120,25 @@ impl RunTask {
         let Marks { client_token, started_by, trigger, time: _ } = self.scheduled();
         let client_token = client_token.replace(SCHEDULED_TIME, time);
         Run { task: self.clone(), marks: Marks { client_token, started_by, trigger, time: time.to_owned() } }
+    }
+
+    /// The run of this request that a one-off schedule starts at `time`, for the person who made it. It is that person's run, and says
+    /// so: one that calls itself scheduled would be skipped while the minimum interval since the last one has not passed.
+    pub fn via_scheduler(&self, time: &str) -> Run {
+        let marks = Marks {
+            client_token: format!("{}-once-{time}", self.token_prefix()),
+            started_by: Starter::OneOff.started_by(&self.0.job),
+            trigger: Starter::OneOff.trigger(),
+            time: time.to_owned(),
+        };
+        debug_assert!(marks.client_token.len() <= MAX_CLIENT_TOKEN && marks.started_by.len() <= MAX_STARTED_BY);
+        Run { task: self.clone(), marks }
+    }
+
+    /// The Input of that one-off schedule: the schedule's own but for the three marks, with the same placeholder for the time.
+    pub fn one_off_input(&self) -> String {
+        let wire = self.wire(&self.via_scheduler(SCHEDULED_TIME).marks);
+        serde_json::to_string(&wire).expect("a request has only strings, numbers and lists")
     }
 
     pub(super) fn scheduled(&self) -> Marks {

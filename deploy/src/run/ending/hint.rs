@@ -57,6 +57,10 @@ impl Ending {
     /// Where one sentence does for everybody.
     fn sentence(&self) -> &'static str {
         match self {
+            Ending::NothingStarted { .. } => {
+                "repair what is wrong on the way; when nothing is, Scheduler was refused by what cannot be looked at (a service control \
+                 policy, a permissions boundary), or ECS had no room"
+            }
             Ending::Vanished => "try again; if it happens twice, look for RunTask in CloudTrail",
             Ending::Interrupted => "trigger it again",
             Ending::NoExitCode { .. } => {
