@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::progress::Progress;
+use super::progress::{Lines, Progress};
 use crate::cloud::{Answer, Aws, CloudError, ErrorKind, Schedules};
 use crate::explain::may_be_propagation;
 use crate::interrupt::{Interrupt, Interrupted};
@@ -146,7 +146,7 @@ impl<'a> OneOff<'a> {
         due: Timestamp,
         interrupt: &mut Interrupt,
     ) -> Answer<Waited> {
-        let mut progress = Progress::begin();
+        let mut progress = Progress::begin(Lines::Beside);
         let mut pause = Duration::from_millis(200);
         let (mut failing, mut there): (Option<Instant>, bool) = (None, false);
         let waited = loop {
@@ -163,7 +163,6 @@ impl<'a> OneOff<'a> {
             }
             pause = (pause * 3 / 2).min(LONGEST_PAUSE);
         };
-        progress.end();
         waited
     }
 
