@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
 use crate::desired::Desired;
+use crate::one_off;
 
 /// Whom the policy is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -19,6 +20,8 @@ pub enum For {
     Apply,
     /// Whoever runs `deploy trigger-now`.
     Trigger,
+    /// Whoever runs `deploy trigger-now --via-scheduler`: no right to run a task, only to let Scheduler do it.
+    TriggerViaScheduler,
     /// Whoever runs `deploy enable`.
     Enable,
     /// Whoever runs `deploy disable`, `--delete` included.
@@ -51,6 +54,7 @@ pub fn policy(desired: &Desired, roles: &TaskRoles, wanted: For) -> Value {
         For::Plan => draft.plan(),
         For::Apply => draft.apply(),
         For::Trigger => draft.trigger(),
+        For::TriggerViaScheduler => draft.trigger_via_scheduler(),
         For::Enable => draft.enable(),
         For::Disable => draft.disable(),
         For::Status => draft.status(),
@@ -139,22 +143,39 @@ impl Draft<'_> {
         self.allow(&["scheduler:CreateScheduleGroup", "scheduler:TagResource"], vec![self.desired.group_arn()]);
         self.allow(&["scheduler:CreateSchedule", "scheduler:UpdateSchedule"], vec![self.schedule()]);
         self.pass_scheduler_role();
+        // What a run by Scheduler left behind.
+        self.allow(&["scheduler:GetSchedule", "scheduler:DeleteSchedule"], vec![self.one_off()]);
     }
 
     fn trigger(&mut self) {
         self.look();
         self.look_at_receipt();
         self.look_at_runs();
-        let receipt = vec![self.receipt()];
-        self.allow(&["ssm:PutParameter", "ssm:AddTagsToResource", "ssm:ListTagsForResource"], receipt);
-        let cluster = self.desired.cluster_arn();
-        let on_the_cluster = Some(("ArnEquals", "ecs:cluster", cluster.as_str()));
-        self.allow_when(&["ecs:ListTasks"], vec!["*".to_owned()], on_the_cluster);
+        self.watch(vec![self.receipt()]);
         let family = self.arn("ecs", &format!("task-definition/{}:*", self.desired.job.family));
-        self.allow_when(&["ecs:RunTask"], vec![family], on_the_cluster);
+        let cluster = self.desired.cluster_arn();
+        self.allow_when(&["ecs:RunTask"], vec![family], Some(("ArnEquals", "ecs:cluster", &cluster)));
+        self.pass_task_roles();
+    }
+
+    /// Scheduler's role starts the task: the caller hands over that role, and starts nothing.
+    fn trigger_via_scheduler(&mut self) {
+        self.look();
+        self.look_at_receipt();
+        self.allow(&["logs:GetLogEvents"], vec![self.arn("logs", "log-group:*")]);
+        self.watch(vec![self.receipt(), self.scheduled_path()]);
+        let actions = ["scheduler:GetSchedule", "scheduler:CreateSchedule", "scheduler:DeleteSchedule"];
+        self.allow(&actions, vec![self.one_off()]);
+        self.pass_scheduler_role();
+    }
+
+    /// A run from its start to what it leaves behind.
+    fn watch(&mut self, kept: Vec<String>) {
+        self.allow(&["ssm:PutParameter", "ssm:AddTagsToResource", "ssm:ListTagsForResource"], kept);
+        let cluster = self.desired.cluster_arn();
+        self.allow_when(&["ecs:ListTasks"], vec!["*".to_owned()], Some(("ArnEquals", "ecs:cluster", &cluster)));
         let tasks = format!("{}/*", cluster.replacen(":cluster/", ":task/", 1));
         self.allow(&["ecs:DescribeTasks"], vec![tasks]);
-        self.pass_task_roles();
     }
 
     fn enable(&mut self) {
@@ -215,7 +236,8 @@ impl Draft<'_> {
         let actions = ["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource", "scheduler:DeleteScheduleGroup"];
         self.allow(&actions, vec![self.desired.group_arn()]);
         self.allow(&["scheduler:ListSchedules"], everything());
-        self.allow(&["scheduler:GetSchedule", "scheduler:DeleteSchedule"], vec![self.schedule()]);
+        self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
+        self.allow(&["scheduler:DeleteSchedule"], vec![self.schedule(), self.one_off()]);
     }
 
     /// The same document that `apply` writes.
@@ -254,6 +276,13 @@ impl Draft<'_> {
 
     fn schedule(&self) -> String {
         self.arn("scheduler", &format!("schedule/{}/{}", self.desired.timing().group, self.desired.job.name))
+    }
+
+    fn one_off(&self) -> String {
+        self.arn(
+            "scheduler",
+            &format!("schedule/{}/{}", self.desired.timing().group, one_off::name(&self.desired.job.name)),
+        )
     }
 
     fn any_role(&self) -> String {

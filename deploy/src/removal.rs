@@ -9,6 +9,7 @@ use std::fmt;
 use crate::desired::{Desired, SCHEDULER_POLICY_NAME, role_name};
 use crate::model::{Group, Live, Parameter, Schedule, Seen, State, tags};
 use crate::observe::execution_role;
+use crate::one_off;
 use crate::templates::EXECUTION_POLICY_SID;
 
 /// One deletion.
@@ -22,6 +23,13 @@ pub enum Removal {
         name: String,
         /// Whether it fires now.
         state: State,
+    },
+    /// The one-off schedule of a run by Scheduler, which that run left behind.
+    OneOff {
+        /// Its group.
+        group: String,
+        /// Its name.
+        name: String,
     },
     /// The schedule group, when nothing else is in it.
     Group {
@@ -53,6 +61,7 @@ impl fmt::Display for Removal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Removal::Schedule { group, name, state } => write!(f, "schedule {group}/{name}, {state}"),
+            Removal::OneOff { group, name } => write!(f, "one-off schedule {group}/{name}"),
             Removal::Group { name } => write!(f, "schedule group {name}"),
             Removal::RolePolicy { role, policy } => write!(f, "policy {role}/{policy}"),
             Removal::Role { name } => write!(f, "role {name}"),
@@ -165,17 +174,23 @@ impl Removals {
                 self.steps.push(Removal::Schedule { group: group.clone(), name: job.clone(), state });
             }
         }
+        let name = one_off::name(job);
+        if beside.schedules.present().is_some_and(|names| names.contains(&name)) {
+            self.steps.push(Removal::OneOff { group: group.clone(), name: name.clone() });
+        }
         match &beside.schedules {
             _ if group == "default" => self.leave(the_group, "AWS's own, which cannot be deleted"),
             Seen::Hidden { why } => self.unread(the_group, why),
             Seen::Absent => {}
-            Seen::Present(names) => match names.iter().filter(|name| *name != job).collect::<Vec<_>>().as_slice() {
-                [] => self.steps.push(Removal::Group { name: group.clone() }),
-                others => {
-                    let others = others.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
-                    self.leave(the_group, format!("other schedules are in it, and would go with it: {others}"));
+            Seen::Present(names) => {
+                match names.iter().filter(|one| *one != job && **one != name).collect::<Vec<_>>().as_slice() {
+                    [] => self.steps.push(Removal::Group { name: group.clone() }),
+                    others => {
+                        let others = others.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
+                        self.leave(the_group, format!("other schedules are in it, and would go with it: {others}"));
+                    }
                 }
-            },
+            }
         }
     }
 

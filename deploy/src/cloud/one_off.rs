@@ -11,9 +11,9 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 
 use super::raw::Body;
-use super::{Answer, Aws, CloudError, seen};
+use super::{Answer, Aws, CloudError, ErrorKind};
+use crate::model::Schedule;
 use crate::model::task::Task;
-use crate::model::{Schedule, Seen};
 
 /// Keeps the date of the answer that it sees, be it an error.
 #[derive(Debug, Clone, Default)]
@@ -39,13 +39,17 @@ impl Intercept for Date {
 }
 
 impl Aws {
-    /// A schedule, and what time it is by the clock of the service that fires it; ours may be wrong.
-    pub async fn schedule_and_clock(&self, group: &str, name: &str) -> Answer<(Seen<Schedule>, Timestamp)> {
+    /// A schedule, if it is there, and what time it is by the clock of the service that fires it; ours may be wrong.
+    pub async fn schedule_and_clock(&self, group: &str, name: &str) -> Answer<(Option<Schedule>, Timestamp)> {
         let (body, date) = (Body::default(), Date::default());
         let call = self.scheduler.get_schedule().group_name(group).name(name).customize();
         let answer = call.interceptor(body.clone()).interceptor(date.clone()).send().await;
-        let answer = answer.map_err(|e| CloudError::new("scheduler:GetSchedule", format!("{group}/{name}"), &e));
-        let schedule = seen(answer.map(|_| Schedule(body.object())))?;
+        let schedule = match answer.map_err(|e| CloudError::new("scheduler:GetSchedule", format!("{group}/{name}"), &e))
+        {
+            Ok(_) => Some(Schedule(body.object())),
+            Err(error) if error.kind == ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
         let clock = date.0.lock().ok().and_then(|date| *date);
         Ok((schedule, clock.unwrap_or_else(Timestamp::now)))
     }
@@ -54,7 +58,8 @@ impl Aws {
     pub async fn tasks_of(&self, cluster: &str, family: &str, started_by: &str) -> Answer<BTreeSet<String>> {
         let failed = |error| CloudError::new("ecs:ListTasks", cluster, &error);
         let running = self.ecs.list_tasks().cluster(cluster).started_by(started_by);
-        let mut found: BTreeSet<_> = running.send().await.map_err(failed)?.task_arns.unwrap_or_default().into_iter().collect();
+        let mut found: BTreeSet<_> =
+            running.send().await.map_err(failed)?.task_arns.unwrap_or_default().into_iter().collect();
         let stopped = self.ecs.list_tasks().cluster(cluster).family(family).desired_status(DesiredStatus::Stopped);
         let mut token = None;
         loop {

@@ -58,6 +58,12 @@ impl<'a> Attempt<'a> {
         })
     }
 
+    /// Keeps that nobody watches it.
+    pub async fn unwatched(mut self) -> anyhow::Result<()> {
+        self.void.ending = Some("it was started with --no-wait, and its end was not watched".to_owned());
+        self.keep_if_newest(&Receipt::Void(self.void.clone())).await
+    }
+
     /// Keeps how it ended instead.
     pub async fn ended(mut self, ending: &Ending) {
         self.void.ending = Some(shortened(&ending.lasting()));

@@ -1,29 +1,30 @@
 //! `deploy trigger-now`: run the job once with the schedule's own Input, and keep the receipt if it proves itself.
 
-use std::time::Duration;
-
 use clap::Args;
 
 use super::Context;
-use super::attempt::{Attempt, now};
+use super::attempt::Attempt;
 use super::look::Look;
-use super::{via_scheduler, watched};
+use super::tasks_of_job::{occurrence, running};
+use super::watched::{self, Waiting, aws_command, say_how_to_attach, say_started, unknown_start};
+use super::{verdict, via_scheduler};
 use crate::exit::{Exit, Stop};
-use crate::model::run_task::{Occurrence, Run, RunTask};
+use crate::model::run_task::Run;
+use crate::model::task::Task;
 use crate::plan::Wish;
 use crate::receipt::Path;
-use crate::run::ending::Ending;
-use crate::run::judge::Proven;
-use crate::run::start::start;
+use crate::run::start::{ROLE_PROPAGATION, start};
 
 /// The flags of `deploy trigger-now`.
 #[derive(Debug, Args)]
 pub struct TriggerNowArgs {
-    /// How long to wait for the task to stop: 90s, 30m, 2h
-    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = duration)]
-    timeout: Duration,
-    /// Let Scheduler start it, under its own role, by a schedule that fires once: this proves the whole way
+    #[command(flatten)]
+    waiting: Waiting,
+    /// Print one JSON document on stdout in place of the text
     #[arg(long, conflicts_with = "print_aws_cli")]
+    json: bool,
+    /// Let Scheduler start it, under its own role, by a schedule that fires once: this proves the whole way
+    #[arg(long, conflicts_with_all = ["print_aws_cli", "no_wait"])]
     via_scheduler: bool,
     /// Print the run as an `aws` command, and start nothing
     #[arg(long)]
@@ -42,72 +43,61 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
     look.refuse_unless_settled(context, "trigger-now")?;
     refuse_while_one_runs(context, &run).await?;
     if args.via_scheduler {
-        return via_scheduler::run(context, &look, &scheduled, args.timeout).await;
+        return via_scheduler::run(context, &look, &scheduled, args.waiting.timeout, args.json).await;
     }
     let attempt = Attempt::begin(context, &look).await?;
-    match start_and_watch(context, &look, &run, args.timeout).await? {
+    let started = start(&context.aws, &run, ROLE_PROPAGATION).await.map_err(|error| unknown_start(context, error))?;
+    let (task, judged) = match started {
+        Ok(task) => {
+            say_started(&task, &run);
+            let arn = task.arn.clone();
+            if args.waiting.no_wait {
+                return leave_it(context, &look, attempt, &task, args.json).await;
+            }
+            (Some(arn), watched::to_its_end(context, &look, &run, task, args.waiting.timeout).await)
+        }
+        Err(ending) => (None, Err(ending)),
+    };
+    match judged {
         Ok(proven) => {
             let verified = attempt.proven(Path::Direct, &proven).await?;
-            watched::report(context, &look, &proven, &verified).await;
+            verdict::proven(context, &look, &proven, &verified, args.json).await;
             Ok(Exit::Done)
         }
         Err(ending) => {
             attempt.ended(&ending).await;
-            Err(watched::not_proven(context, &ending).into())
+            Err(verdict::not_proven(context, task.as_deref(), &ending, args.json).into())
         }
     }
 }
 
-async fn start_and_watch(
+/// `--no-wait`.
+async fn leave_it(
     context: &Context,
     look: &Look,
-    run: &Run,
-    timeout: Duration,
-) -> anyhow::Result<Result<Proven, Ending>> {
-    let task = match start(&context.aws, run).await? {
-        Ok(task) => task,
-        Err(ending) => return Ok(Err(ending)),
-    };
-    err!("started {} of {}", task.arn, run.task().task_definition.family_and_revision());
-    Ok(watched::to_its_end(context, look, run, task, timeout).await)
+    attempt: Attempt<'_>,
+    task: &Task,
+    json: bool,
+) -> anyhow::Result<Exit> {
+    attempt.unwatched().await?;
+    if json {
+        verdict::left(&look.desired.job.name, &task.arn);
+    }
+    say_how_to_attach(context, task);
+    err!("note: a run that is not watched proves nothing, and no earlier one counts any more");
+    Ok(Exit::Done)
 }
 
 /// Two runs of one job at once prove nothing about either.
 pub async fn refuse_while_one_runs(context: &Context, run: &Run) -> anyhow::Result<()> {
     let task = run.task();
-    for starter in RunTask::started_by(&task.job) {
-        let running = context.aws.running_tasks(&task.cluster, &starter).await?;
-        if let Some(arn) = running.first() {
-            let what = format!("a task of {} is running already: {arn}", task.job);
-            let hint = format!(
-                "wait until it has stopped: aws ecs wait tasks-stopped --region {} --cluster {} --tasks {arn}\nthen: {} trigger-now",
-                context.config.region, task.cluster, context.program
-            );
-            return Err(Stop::refused(what, hint).into());
-        }
-    }
-    Ok(())
-}
-
-fn occurrence() -> Occurrence {
-    Occurrence { id: uuid::Uuid::new_v4().simple().to_string(), time: format!("{:.0}", now()) }
-}
-
-/// The run for a shell; the JSON is one quoted word.
-fn aws_command(run: &Run, region: &str) -> String {
-    format!("aws ecs run-task --region {region} --cli-input-json '{}'", run.cli_json().replace('\'', r"'\''"))
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let parsed = || {
-        let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-        let seconds = match unit {
-            "s" => 1,
-            "m" => 60,
-            "h" => 3600,
-            _ => return None,
-        };
-        number.parse::<u32>().ok().map(|number| Duration::from_secs(u64::from(number) * seconds))
-    };
-    parsed().ok_or_else(|| "a number and s, m or h are expected, such as 30m".to_owned())
+    let running = running(context, &task.cluster, &task.job).await?;
+    let Some(arn) = running.first() else { return Ok(()) };
+    let id = arn.rsplit('/').next().unwrap_or(arn);
+    let what = format!("a task of {} is running already: {arn}", task.job);
+    let hint = format!(
+        "wait until it has stopped: {0} attach {id}\nor end it: {0} stop {id}\nthen: {0} trigger-now",
+        context.program
+    );
+    Err(Stop::refused(what, hint).into())
 }

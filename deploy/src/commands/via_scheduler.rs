@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::Context;
 use super::attempt::{Attempt, now};
 use super::look::Look;
-use super::{verify, watched};
+use super::{verdict, verify, watched};
 use crate::cloud::{CloudError, ReceiptWriteError};
 use crate::exit::{Exit, Stop};
 use crate::model::run_task::RunTask;
@@ -21,7 +21,13 @@ use crate::scheduled_path::{How, ScheduledPath};
 use crate::verify::{Check, Verdict, checks, dead_letter_queue};
 
 /// From the one-off schedule to the receipt.
-pub async fn run(context: &Context, look: &Look, task: &RunTask, timeout: Duration) -> anyhow::Result<Exit> {
+pub async fn run(
+    context: &Context,
+    look: &Look,
+    task: &RunTask,
+    timeout: Duration,
+    json: bool,
+) -> anyhow::Result<Exit> {
     let one_off = OneOff::new(&context.aws, look.schedule(context)?, task);
     if one_off.clear().await? == Some(Found::Awaited) {
         let what = format!("somebody waits for the one-off schedule {} to fire", one_off.full_name());
@@ -33,13 +39,13 @@ pub async fn run(context: &Context, look: &Look, task: &RunTask, timeout: Durati
         Ok(proven) => {
             let recorded = record(context, look, &attempt, &proven).await;
             let verified = attempt.proven(Path::Scheduler, &proven).await?;
-            watched::report(context, look, &proven, &verified).await;
+            verdict::proven(context, look, &proven, &verified, json).await;
             let what = "the run is proven, and that the scheduled path is could not be recorded";
             recorded.map_err(|error| error.context(what)).map(|()| Exit::Done)
         }
         Err(Unproven::Ended(ending)) => {
             attempt.ended(&ending).await;
-            Err(watched::not_proven(context, &ending).into())
+            Err(verdict::not_proven(context, None, &ending, json).into())
         }
         Err(Unproven::Refused(error)) => {
             attempt.ended(&Ending::NothingStarted { seen: error.to_string() }).await;
@@ -71,7 +77,7 @@ async fn start_and_watch(
         Err(NotStarted::Interrupted) => Ending::Interrupted,
         Err(NotStarted::Detached(task)) => {
             err!("Scheduler started {} all the same", task.arn);
-            Ending::Detached
+            Ending::Detached { task: task.id().to_owned() }
         }
         Err(NotStarted::Refused(error)) => return Ok(Err(Unproven::Refused(error))),
         Err(NotStarted::Nothing { seen, due }) => {
@@ -113,7 +119,9 @@ async fn explain(context: &Context, look: &Look, due: Timestamp) {
             if !any(Verdict::Ng) {
                 let seen = if any(Verdict::Hidden) { ", as far as they were seen" } else { "" };
                 err!("  in order  cluster, revision, roles, trust and policies are as they should be{seen}");
-                err!("  likely    RunTask answered 200 with `failures` and no task, such as a lack of capacity: to Scheduler a success");
+                err!(
+                    "  likely    RunTask answered 200 with `failures` and no task, such as a lack of capacity: to Scheduler a success"
+                );
             }
         }
         Err(error) => err!("  not seen  {error:#}"),
@@ -124,9 +132,13 @@ async fn explain(context: &Context, look: &Look, due: Timestamp) {
             let queue = queue.rsplit(':').next().unwrap_or(queue);
             let url = format!("$(aws sqs get-queue-url --region {region} --queue-name {queue} --output text)");
             err!("  queue     what Scheduler was told, when RunTask was refused:");
-            err!("            aws sqs receive-message --region {region} --queue-url \"{url}\" --message-attribute-names All");
+            err!(
+                "            aws sqs receive-message --region {region} --queue-url \"{url}\" --message-attribute-names All"
+            );
         }
-        None => err!("  queue     none: with `dead_letter_queue` in deploy.toml, Scheduler keeps what it was told there"),
+        None => {
+            err!("  queue     none: with `dead_letter_queue` in deploy.toml, Scheduler keeps what it was told there")
+        }
     }
     err!("  trail     each RunTask and its answer, some minutes later:");
     err!(

@@ -1,17 +1,22 @@
-//! A run that has a task: followed to its end, judged, and told. What every verb shares that starts a task or finds one.
+//! A run that has a task: followed to its end and judged. What every verb shares that starts a task.
 
 use std::time::Duration;
 
+use clap::Args;
+
 use super::Context;
-use super::look::{Look, minute};
-use crate::exit::{Exit, Stop};
-use crate::model::State;
+use super::look::Look;
+use crate::cloud::CloudError;
+use crate::config::Proof;
+use crate::exit::Stop;
+use crate::explain;
 use crate::model::run_task::Run;
 use crate::model::task::Task;
-use crate::receipt::{Path, VerifiedRun};
-use crate::run::ending::{Ending, humantime};
-use crate::run::follow::follow;
+use crate::run::ending::Ending;
+use crate::run::follow::{Watch, Watched, follow};
 use crate::run::judge::{Proven, judge};
+use crate::run::progress::Lines;
+use crate::run::timeline::timeline;
 
 /// Follows a task of `run` until it has stopped, and judges it. Ctrl-C and `timeout` end the watching, never the task.
 pub async fn to_its_end(
@@ -21,61 +26,72 @@ pub async fn to_its_end(
     task: Task,
     timeout: Duration,
 ) -> Result<Proven, Ending> {
-    let (stream, proof) = (look.stream(&task), look.desired.job.gate.proof);
-    // Ctrl-C is listened to before anything is printed.
-    let ended = tokio::select! {
-        biased;
-        _ = tokio::signal::ctrl_c() => Err(Ending::Detached),
-        ended = follow(&context.aws, run, task, stream, proof, timeout) => {
-            ended.unwrap_or_else(|error| Err(Ending::Unwatched { why: error.to_string() }))
-        }
+    let proof = look.desired.job.gate.proof;
+    let watch = Watch {
+        aws: &context.aws,
+        cluster: &run.task().cluster,
+        container: &run.task().container,
+        stream: look.stream(&task),
+        awaits_report: proof == Proof::RunReport,
+        timeout,
+        lines: Lines::Beside,
     };
-    ended.and_then(|(task, report)| judge(run, &task, &report, proof))
+    let watched = follow(watch, task).await?;
+    judge(run, &watched.task, &watched.report, proof).inspect_err(|_| look_back(&watched))
 }
 
-/// The end of a run that proves nothing, as an error with its way out.
-pub fn not_proven(context: &Context, ending: &Ending) -> Stop {
-    let then = if ending.goes_on() { "when the task has stopped" } else { "no run counts until one is proven" };
-    let hint = format!("{}\n{then}: {} trigger-now", ending.hint(), context.program);
-    Stop { exit: Exit::NotProven, what: format!("the run is not proven: {ending}"), hint }
+/// What happened to a task that did not end well, by time.
+pub fn look_back(watched: &Watched) {
+    err!("what happened, by time (UTC):");
+    for line in timeline(&watched.task, &watched.last_lines) {
+        err!("  {line}");
+    }
 }
 
-/// Tells of a proven run.
-pub async fn report(context: &Context, look: &Look, proven: &Proven, verified: &VerifiedRun) {
-    let (task, job) = (proven.task(), &look.desired.job);
-    let revision = task.task_definition.rsplit('/').next().unwrap_or_default();
-    out!("{}: the run is proven\n", job.name);
-    out!("  task      {} of {revision}, container {} ended with exit code 0", task.id(), job.container);
-    out!("  as asked  revision, command, environment, network and starter are the schedule's");
-    match proven.report() {
-        Some(report) => out!(
-            "  report    {}, {} fetched, {} upserted, {} deactivated in {}",
-            report.outcome,
-            report.fetched,
-            report.upserted,
-            report.deactivated,
-            humantime(&Duration::from_millis(report.duration_ms))
-        ),
-        None => out!("  report    none asked for: gate.proof is \"exit-code\""),
-    }
-    let until = verified.at().checked_add(job.gate.max_age).map_or_else(|_| "further notice".to_owned(), minute);
-    out!("  receipt   {}, counts until {until} if nothing moves", look.desired.receipt_parameter);
-    if verified.path() == Path::Scheduler {
-        let (role, record) = (&look.desired.role.name, &look.desired.scheduled_path_parameter);
-        out!("  path      by Scheduler, as {role}: proven until role, target or Input move; {record}");
-    }
-    out!();
-    match verified.path() {
-        Path::Direct => {
-            let unproven =
-                "the scheduled path is unproven: this run had your rights, not those of the scheduler's role";
-            if let Some(note) = look.scheduled_path_note(context, unproven).await {
-                out!("note: {note}");
-            }
-        }
-        Path::Scheduler => {}
-    }
-    if look.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Disabled) {
-        out!("next: {} enable", context.program);
-    }
+/// How long a run is waited for.
+#[derive(Debug, Args)]
+pub struct Waiting {
+    /// How long to wait for the task to stop: 90s, 30m, 2h
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = duration)]
+    pub timeout: Duration,
+    /// Start it, say how to follow it, and leave
+    #[arg(long, conflicts_with_all = ["timeout", "print_aws_cli"])]
+    pub no_wait: bool,
+}
+
+/// `90s`, `30m`, `2h`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = || {
+        let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+        let seconds = match unit {
+            "s" => 1,
+            "m" => 60,
+            "h" => 3600,
+            _ => return None,
+        };
+        number.parse::<u32>().ok().map(|number| Duration::from_secs(u64::from(number) * seconds))
+    };
+    parsed().ok_or_else(|| "a number and s, m or h are expected, such as 30m".to_owned())
+}
+
+/// The run for a shell; the JSON is one quoted word.
+pub fn aws_command(run: &Run, region: &str) -> String {
+    format!("aws ecs run-task --region {region} --cli-input-json '{}'", run.cli_json().replace('\'', r"'\''"))
+}
+
+/// A task is there.
+pub fn say_started(task: &Task, run: &Run) {
+    err!("started {} of {}", task.arn, run.task().task_definition.family_and_revision());
+}
+
+/// The task goes on without us.
+pub fn say_how_to_attach(context: &Context, task: &Task) {
+    err!("follow it: {} attach {}", context.program, task.id());
+}
+
+/// No answer came to RunTask.
+pub fn unknown_start(context: &Context, error: CloudError) -> anyhow::Error {
+    let what = format!("whether a task was started is not known: {error}");
+    let hint = format!("{}\nthen see whether one runs: {} logs", explain::hint(&error), context.program);
+    Stop::failed(what, hint).into()
 }

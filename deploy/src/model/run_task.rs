@@ -23,7 +23,7 @@ mod marks;
 mod placement;
 mod wire;
 
-pub use marks::{Occurrence, Run};
+pub use marks::{Occurrence, Run, Starter};
 pub use placement::{CapacityProvider, Launch, Network};
 
 /// What Scheduler replaces with the time of the occurrence. Unlike the execution id, it is the same for every retry.
@@ -147,6 +147,11 @@ impl RunTask {
     /// The checked parts.
     pub fn parts(&self) -> &Parts {
         &self.0
+    }
+
+    /// The same request with another command.
+    pub fn with_command(&self, command: Vec<String>) -> Result<RunTask, RunTaskError> {
+        RunTask::new(Parts { command, ..self.0.clone() })
     }
 
     /// The JSON that Scheduler is given: PascalCase keys, in a fixed order, with its own placeholder for the time of the

@@ -7,19 +7,19 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::progress::Progress;
+use super::progress::{Lines, Progress};
 use crate::cloud::{Answer, Aws, CloudError, ErrorKind, Schedules};
 use crate::explain::may_be_propagation;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::model::run_task::{OCCURRENCE_VARIABLE, Run, RunTask};
 use crate::model::task::Task;
-use crate::model::{Schedule, Seen, State};
+use crate::model::{Schedule, State};
 use crate::one_off::{self, Found, PATIENCE};
 
 /// How long Scheduler may not know of a role's trust yet.
 const ROLE_PROPAGATION: Duration = Duration::from_secs(120);
-/// How long after the schedule is gone its task may be missing from ECS's lists.
-const UNLISTED_FOR: Duration = Duration::from_secs(30);
+/// How long after its minute the task of a schedule that is gone may be missing from ECS's lists.
+const UNLISTED_UNTIL: Duration = Duration::from_secs(90);
 /// For how long calls may fail before the wait is given up.
 const FAILING_FOR: Duration = Duration::from_secs(60);
 /// The pause between two looks grows to this.
@@ -86,10 +86,16 @@ impl<'a> OneOff<'a> {
         let due = match self.create(&mut interrupt).await {
             Ok(Ok(due)) => due,
             Ok(Err(Interrupted)) => return Ok(Err(NotStarted::Interrupted)),
-            Err(error) => return Ok(Err(NotStarted::Refused(error))),
+            Err(error) => {
+                // What was refused is not there, and what somebody else made stays; a lost answer may be one to a yes.
+                if matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Other) {
+                    self.delete().await;
+                }
+                return Ok(Err(NotStarted::Refused(error)));
+            }
         };
         let waited = self.wait(&mut known, &starter, due, &mut interrupt).await;
-        self.delete(due).await;
+        self.delete().await;
         match waited? {
             Waited::Task(task) => {
                 let written = task.overrides.iter().find(|one| one.name == parts.container);
@@ -140,11 +146,11 @@ impl<'a> OneOff<'a> {
         due: Timestamp,
         interrupt: &mut Interrupt,
     ) -> Answer<Waited> {
-        let mut progress = Progress::begin();
+        let mut progress = Progress::begin(Lines::Beside);
         let mut pause = Duration::from_millis(200);
-        let (mut failing, mut gone): (Option<Instant>, Option<Timestamp>) = (None, None);
+        let (mut failing, mut there): (Option<Instant>, bool) = (None, false);
         let waited = loop {
-            match self.look(known, starter, due, &mut gone, &mut progress).await {
+            match self.look(known, starter, due, &mut there, &mut progress).await {
                 Ok(Some(waited)) => break Ok(waited),
                 Ok(None) => failing = None,
                 Err(error) if error.kind == ErrorKind::Denied => break Err(error),
@@ -157,7 +163,6 @@ impl<'a> OneOff<'a> {
             }
             pause = (pause * 3 / 2).min(LONGEST_PAUSE);
         };
-        progress.end();
         waited
     }
 
@@ -167,7 +172,7 @@ impl<'a> OneOff<'a> {
         known: &mut BTreeSet<String>,
         starter: &str,
         due: Timestamp,
-        gone: &mut Option<Timestamp>,
+        there: &mut bool,
         progress: &mut Progress,
     ) -> Answer<Option<Waited>> {
         let (schedule, now) = self.aws.schedule_and_clock(&self.group, &self.name).await?;
@@ -180,21 +185,25 @@ impl<'a> OneOff<'a> {
         let at = due.strftime("%H:%M:%S UTC");
         let nothing = |seen: String| Ok(Some(Waited::Nothing(seen)));
         match &schedule {
-            Seen::Absent if now < due => nothing("somebody deleted the one-off schedule before it was due".to_owned()),
-            Seen::Absent if since(*gone.get_or_insert(now)) >= UNLISTED_FOR => {
+            // Once it was seen: a read may lag behind the write.
+            None if now < due && *there => {
+                nothing("somebody deleted the one-off schedule before it was due".to_owned())
+            }
+            None if since(due) >= UNLISTED_UNTIL => {
                 nothing("the one-off schedule has fired, and no task came of it".to_owned())
             }
-            Seen::Present(one_off) if one_off.state() == State::Disabled => {
+            Some(one_off) if one_off.state() == State::Disabled => {
                 nothing("somebody switched the one-off schedule off".to_owned())
             }
-            Seen::Present(_) if since(due) >= PATIENCE => {
+            Some(_) if since(due) >= PATIENCE => {
                 nothing(format!("the one-off schedule was due at {at}, and no task came of it"))
             }
-            Seen::Absent => {
+            None if now >= due => {
                 progress.state("fired by Scheduler, not seen yet");
                 Ok(None)
             }
-            Seen::Present(_) | Seen::Hidden { .. } => {
+            None | Some(_) => {
+                *there |= schedule.is_some();
                 progress.state(&format!("due from Scheduler within a minute of {at}"));
                 Ok(None)
             }
@@ -202,13 +211,15 @@ impl<'a> OneOff<'a> {
     }
 
     /// On every way out.
-    async fn delete(&self, due: Timestamp) {
+    async fn delete(&self) {
         match self.aws.delete_schedule(&self.group, &self.name).await {
             Ok(()) => {}
             Err(error) if error.kind == ErrorKind::NotFound => {}
             Err(error) => {
                 err!("note: the one-off schedule {} stays: {error}", self.full_name());
-                err!("note: it fires once at most, at {due:.0}, and the next trigger-now --via-scheduler or apply removes it");
+                err!(
+                    "note: it fires once at most; the next trigger-now --via-scheduler or apply removes what is left of it"
+                );
             }
         }
     }
@@ -217,7 +228,7 @@ impl<'a> OneOff<'a> {
 /// Removes the one-off schedule that an earlier run left behind. One that somebody waits for stays.
 pub async fn clear(aws: &Aws, group: &str, name: &str) -> Answer<Option<Found>> {
     let (schedule, now) = aws.schedule_and_clock(group, name).await?;
-    let Seen::Present(schedule) = schedule else { return Ok(None) };
+    let Some(schedule) = schedule else { return Ok(None) };
     let found = one_off::found(&schedule, now);
     if found == Found::LeftOver {
         match aws.delete_schedule(group, name).await {

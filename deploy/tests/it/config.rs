@@ -11,7 +11,7 @@ const SAMPLE: &str = include_str!("../../../templates/deploy.toml");
 fn said(text: &str) -> String {
     let error = Config::parse(text, Path::new("deploy.toml")).expect_err("a mistake");
     let stop = error.downcast_ref::<Stop>().expect("a usage error");
-    assert_eq!(stop.exit as u8, 64);
+    assert_eq!(stop.exit.code(), 64);
     format!("{stop}\n    hint: {}\n", stop.hint)
 }
 

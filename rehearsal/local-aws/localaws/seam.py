@@ -41,7 +41,13 @@ NAMES = {
     "ministack.core.iam_actions": ["extract_iam_action", "extract_resource_arn", "access_denied_response"],
     "ministack.core.responses": ["get_account_id", "get_region", "request_scope", "AccountRegionScopedDict"],
     "ministack.core.router": ["detect_service", "extract_region"],
-    "ministack.services.cloudwatch_logs": ["_log_groups", "_create_log_group", "_create_log_stream", "_put_log_events"],
+    "ministack.services.cloudwatch_logs": [
+        "_log_groups",
+        "_create_log_group",
+        "_create_log_stream",
+        "_put_log_events",
+        "_get_log_events",
+    ],
     "ministack.services.ec2": ["_subnets", "_security_groups", "_ensure_defaults_initialized"],
     "ministack.services.ecs": [
         "_ACTION_MAP",

@@ -97,6 +97,23 @@ pub struct Failure {
     pub detail: Option<String>,
 }
 
+/// How a task ends that would go on by itself.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "fate", rename_all = "kebab-case")]
+pub enum Fate {
+    /// The kernel kills its first container for its memory: 137.
+    OutOfMemory,
+    /// AWS takes the Spot capacity back.
+    SpotInterruption,
+    /// AWS takes the host away.
+    HostLost,
+    /// It never starts, for this reason.
+    NoStart {
+        /// In ECS's words.
+        reason: String,
+    },
+}
+
 /// One occurrence of a schedule that fired.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Invocation {
@@ -193,7 +210,27 @@ impl LocalAws {
         self.tell("POST", "/tasks/hide", &json!({ "calls": calls }))
     }
 
-    /// Takes every fault, denial and RunTask failure back.
+    /// The next task ends so, once its first container has printed a line.
+    pub fn next_task(&self, fate: &Fate) -> Result<()> {
+        self.tell("POST", "/tasks/fate", &json!(fate))
+    }
+
+    /// From now on every `every`-th line of a log stream can be seen only from its `calls`-th GetLogEvents on.
+    pub fn late_lines(&self, calls: u32, every: u32) -> Result<()> {
+        self.tell("POST", "/logs/late", &json!({ "calls": calls, "every": every }))
+    }
+
+    /// The next GetLogEvents calls find no stream, as they may right after a container started.
+    pub fn hide_streams(&self, calls: u32) -> Result<()> {
+        self.tell("POST", "/logs/hide", &json!({ "calls": calls }))
+    }
+
+    /// No page of GetLogEvents has more lines than that.
+    pub fn log_pages_of(&self, lines: u32) -> Result<()> {
+        self.tell("POST", "/logs/page", &json!({ "events": lines }))
+    }
+
+    /// Takes every fault, denial, RunTask failure, fate and lateness back.
     pub fn clear_faults(&self) -> Result<()> {
         self.tell("DELETE", "/faults", &Value::Null)
     }

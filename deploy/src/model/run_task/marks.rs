@@ -15,6 +15,7 @@ pub(super) const MAX_STARTED_BY: usize = 128;
 /// `startedBy` of what Scheduler starts, before the job's name.
 pub(super) const STARTED_BY_SCHEDULE: &str = "geuneul-deploy/scheduled/";
 const STARTED_BY_PERSON: &str = "geuneul-deploy/manual/";
+const STARTED_BY_OPERATOR: &str = "geuneul-deploy/run/";
 const STARTED_BY_ONE_OFF: &str = "geuneul-deploy/via-scheduler/";
 
 /// One run that a person starts: a unique name for it and its time.
@@ -24,6 +25,48 @@ pub struct Occurrence {
     pub id: String,
     /// RFC 3339, UTC.
     pub time: String,
+}
+
+/// By which of our ways a task was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Starter {
+    /// By the schedule.
+    Schedule,
+    /// By a person, with the schedule's own command.
+    Trigger,
+    /// By a schedule that fires once, for a person.
+    OneOff,
+    /// By a person, with other arguments.
+    Run,
+}
+
+impl Starter {
+    /// All of them.
+    pub const ALL: [Starter; 4] = [Starter::Schedule, Starter::Trigger, Starter::OneOff, Starter::Run];
+
+    /// What the task says of it.
+    pub fn started_by(self, job: &str) -> String {
+        let before = match self {
+            Starter::Schedule => STARTED_BY_SCHEDULE,
+            Starter::Trigger => STARTED_BY_PERSON,
+            Starter::OneOff => STARTED_BY_ONE_OFF,
+            Starter::Run => STARTED_BY_OPERATOR,
+        };
+        format!("{before}{job}")
+    }
+
+    /// Who started a task of this job; `None` when it was none of us.
+    pub fn of(started_by: &str, job: &str) -> Option<Starter> {
+        Starter::ALL.into_iter().find(|starter| starter.started_by(job) == started_by)
+    }
+
+    /// What the job is told of it.
+    pub fn trigger(self) -> Trigger {
+        match self {
+            Starter::Schedule => Trigger::Scheduled,
+            Starter::Trigger | Starter::OneOff | Starter::Run => Trigger::Manual,
+        }
+    }
 }
 
 /// What names an occurrence.
@@ -52,11 +95,20 @@ impl Marks {
 impl RunTask {
     /// The run of this request that a person starts now.
     pub fn manual(&self, occurrence: Occurrence) -> Run {
+        self.started(Starter::Trigger, occurrence)
+    }
+
+    /// The run that an operator starts now: not one of the schedule's.
+    pub fn by_operator(&self, occurrence: Occurrence) -> Run {
+        self.started(Starter::Run, occurrence)
+    }
+
+    fn started(&self, starter: Starter, occurrence: Occurrence) -> Run {
         let Occurrence { id, time } = occurrence;
         let marks = Marks {
             client_token: format!("{}-{id}", self.token_prefix()),
-            started_by: format!("{STARTED_BY_PERSON}{}", self.0.job),
-            trigger: Trigger::Manual,
+            started_by: starter.started_by(&self.0.job),
+            trigger: starter.trigger(),
             time,
         };
         debug_assert!(marks.client_token.len() <= MAX_CLIENT_TOKEN && marks.started_by.len() <= MAX_STARTED_BY);
@@ -75,8 +127,8 @@ impl RunTask {
     pub fn via_scheduler(&self, time: &str) -> Run {
         let marks = Marks {
             client_token: format!("{}-once-{time}", self.token_prefix()),
-            started_by: format!("{STARTED_BY_ONE_OFF}{}", self.0.job),
-            trigger: Trigger::Manual,
+            started_by: Starter::OneOff.started_by(&self.0.job),
+            trigger: Starter::OneOff.trigger(),
             time: time.to_owned(),
         };
         debug_assert!(marks.client_token.len() <= MAX_CLIENT_TOKEN && marks.started_by.len() <= MAX_STARTED_BY);
@@ -87,11 +139,6 @@ impl RunTask {
     pub fn one_off_input(&self) -> String {
         let wire = self.wire(&self.via_scheduler(SCHEDULED_TIME).marks);
         serde_json::to_string(&wire).expect("a request has only strings, numbers and lists")
-    }
-
-    /// `startedBy` of the tasks that the schedule starts, that a person starts, and that a one-off schedule starts for a person.
-    pub fn started_by(job: &str) -> [String; 3] {
-        [STARTED_BY_SCHEDULE, STARTED_BY_PERSON, STARTED_BY_ONE_OFF].map(|starter| format!("{starter}{job}"))
     }
 
     pub(super) fn scheduled(&self) -> Marks {
