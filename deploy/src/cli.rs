@@ -171,6 +171,7 @@ async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     let verb = match cli.verb {
         Verb::Init(args) => return commands::init::run(&cli.global, args).await,
         Verb::Completions(args) => return Ok(commands::completions::run(args)),
+        Verb::Disable(args) if args.schedule.is_some() => return commands::disable::named(&cli.global, args).await,
         verb => verb,
     };
     let context = Context::new(&cli.global).await?;

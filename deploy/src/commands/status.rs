@@ -7,11 +7,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Context;
 use super::look::Look;
+use super::tasks_of_job::started_by;
 use crate::cloud::{CloudError, ErrorKind};
 use crate::config::Proof;
 use crate::exit::Exit;
 use crate::fire_times::timetable::Timetable;
-use crate::model::run_task::RunTask;
+use crate::model::run_task::Starter;
 use crate::plan::Wish;
 use crate::run::history::{recent_runs, runs_within};
 use crate::standing::judge::judge;
@@ -49,7 +50,7 @@ pub async fn run(context: &Context, args: StatusArgs) -> anyhow::Result<Exit> {
 
 fn as_json(standing: &Standing) -> anyhow::Result<String> {
     let mut document = serde_json::to_value(standing)?;
-    document["exit_code"] = (standing.exit() as u8).into();
+    document["exit_code"] = standing.exit().code().into();
     Ok(document.to_string())
 }
 
@@ -108,11 +109,11 @@ fn is_within(run: &PastRun, (from, to): (Timestamp, Timestamp)) -> bool {
 /// The tasks of the job that run, whoever started them.
 async fn running(context: &Context, look: &Look) -> Result<Vec<RunningTask>, String> {
     let job = &look.desired.job;
-    let [by_schedule, others @ ..] = RunTask::started_by(&job.name);
     let mut found = Vec::new();
-    for (starter, scheduled) in std::iter::once((by_schedule, true)).chain(others.map(|other| (other, false))) {
-        match context.aws.running_tasks(&job.cluster, &starter).await {
-            Ok(tasks) => found.extend(tasks.into_iter().map(|task| RunningTask { task, scheduled })),
+    for starter in Starter::ALL {
+        let (scheduled, started) = (starter == Starter::Schedule, started_by(starter));
+        match context.aws.running_tasks(&job.cluster, &starter.started_by(&job.name)).await {
+            Ok(tasks) => found.extend(tasks.into_iter().map(|task| RunningTask { task, scheduled, started })),
             // No cluster, no task.
             Err(error) if error.kind == ErrorKind::NotFound => {}
             Err(error) => return Err(why(&error)),

@@ -42,6 +42,8 @@ pub struct RunningTask {
     pub task: String,
     /// Whether the schedule started it.
     pub scheduled: bool,
+    /// By which of our ways it was started, for a person.
+    pub started: &'static str,
 }
 
 /// How things stand.

@@ -36,8 +36,8 @@ pub fn lines(standing: &Standing, program: &str) -> Vec<String> {
         screen.line("newer", format!("revision {} by {by}{lacks}; the schedule does not run it", newer.revision));
     }
     for task in standing.running.iter().flatten() {
-        let by = if task.scheduled { "scheduled" } else { "manual" };
-        screen.line("running", format!("{} ({by})", task.task.rsplit('/').next().unwrap_or_default()));
+        let id = task.task.rsplit('/').next().unwrap_or_default();
+        screen.line("running", format!("{id}, started {}", task.started));
     }
     screen.overdue(&standing.overdue);
     if let Some(Queue { arn, depth: Some(depth) }) = &standing.dead_letter_queue {
