@@ -18,6 +18,7 @@ mod proxy;
 mod purity;
 mod saved;
 mod scene;
+mod sequences;
 mod status;
 mod story;
 mod trigger_now;
