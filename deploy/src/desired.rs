@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::config::{Config, Document, Job, Timing};
+use crate::config::{Config, Document, Job, Timing, Unusable};
 use crate::model::run_task::Parts;
 use crate::model::{PolicyDocument, Tags, TaskDefinitionRef, parameter, tags};
 use crate::receipt::Owner;
@@ -129,7 +129,12 @@ impl Desired {
 
     /// The task definition that was given whole, if one was.
     pub fn document(&self) -> Option<&Document> {
-        self.job.task_definition.as_ref()
+        self.job.task_definition.as_ref()?.as_ref().ok()
+    }
+
+    /// Why the task definition that was given whole cannot be used.
+    pub fn unusable_document(&self) -> Option<&Unusable> {
+        self.job.task_definition.as_ref()?.as_ref().err()
     }
 
     /// The name of our inline policy on the execution role.

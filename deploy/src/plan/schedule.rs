@@ -84,8 +84,7 @@ impl Draft<'_> {
             Ok(run_task) => run_task.scheduler_input(),
             Err(error) => {
                 self.item(Thing::Schedule, name, Sign::Blocked, error.to_string());
-                let hint = "change the job in the configuration";
-                return self.refusals.push(Refusal::new(format!("job {name} cannot be run: {error}"), hint));
+                return self.refusals.push(Refusal::new(format!("job {name} cannot be run: {error}"), error.hint()));
             }
         };
         let state = match found {

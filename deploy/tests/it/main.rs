@@ -1,6 +1,7 @@
 //! The tests of `deploy`, one binary.
 
 mod apply;
+mod check;
 mod config;
 mod destroy;
 mod disable;
