@@ -52,15 +52,9 @@ async fn look_beside(context: &Context, desired: &Desired, live: &Live) -> anyho
             None => Ok(Seen::Absent),
         }
     };
-    let role_policies = async {
-        match live.scheduler_role.present().filter(|_| desired.role.ours) {
-            Some(_) => seen(aws.role_policies(&desired.role.name).await),
-            None => Ok(Seen::Absent),
-        }
-    };
     let receipt = async { seen(aws.parameter(&desired.receipt_parameter).await) };
-    let (schedules, role_policies, receipt) = tokio::join!(schedules, role_policies, receipt);
-    Ok(Beside { schedules: schedules?, role_policies: role_policies?, receipt: receipt? })
+    let (schedules, receipt) = tokio::join!(schedules, receipt);
+    Ok(Beside { schedules: schedules?, receipt: receipt? })
 }
 
 fn show(desired: &Desired, plan: &Removals) {

@@ -7,7 +7,8 @@ use deploy::cloud::{
     Answer, CloudError, Clusters, ErrorKind, LogGroups, Parameters, Receipts, Roles, Schedules, TaskDefinitions, Whoami,
 };
 use deploy::model::{
-    Elsewhere, Group, Identity, NewRole, Parameter, ParameterType, PolicyDocument, Role, Schedule, Tags, TaskDefinition,
+    Elsewhere, Group, Identity, NewRole, Parameter, ParameterType, PolicyDocument, Role, RolePolicies, Schedule, Tags,
+    TaskDefinition,
 };
 use deploy::secret::SecretValue;
 use serde_json::{Map, Value, json};
@@ -155,6 +156,13 @@ impl Roles for Memory {
         self.read(policy, |world| world.policies.get(&(role.into(), policy.into())).cloned())
     }
 
+    async fn role_policies(&self, role: &str) -> Answer<RolePolicies> {
+        self.read(role, |world| {
+            let inline = world.policies.keys().filter(|(of, _)| of == role).map(|(_, policy)| policy.clone()).collect();
+            world.roles.contains_key(role).then_some(RolePolicies { inline, attached: Vec::new() })
+        })
+    }
+
     async fn create_role(&self, role: &NewRole) -> Answer<()> {
         let NewRole { name, path, trust, boundary, tags } = role.clone();
         self.write(&role.name, |world| {
@@ -204,7 +212,7 @@ impl Roles for Memory {
 
 impl Schedules for Memory {
     async fn group(&self, name: &str, _arn: &str) -> Answer<Group> {
-        let group = |tags: &Tags| Group { name: name.into(), tags: Some(tags.clone()) };
+        let group = |tags: &Tags| Group { name: name.into(), tags: tags.clone() };
         self.read(name, |world| world.groups.get(name).map(group))
     }
 

@@ -58,6 +58,7 @@ NAMES = {
     "ministack.services.ecs_metadata": ["register_container", "unregister_token", "set_task_status"],
     "ministack.services.eventbridge": ["_parse_cron_fields", "_cron_next_fire"],
     "ministack.services.iam": ["_roles", "_IAM_HANDLERS"],
+    "ministack.services.kms": ["_resolve_key", "_aliases"],
     "ministack.services.scheduler": ["handle_request"],
     "ministack.services.secretsmanager": ["resolve_secret_string"],
     "ministack.services.ssm": ["resolve_parameter_value", "_parameters", "_parameter_history", "_tags", "_put_parameter"],
@@ -99,6 +100,7 @@ iam = _modules["ministack.services.iam"]
 iam_service = iam
 AuthError = evaluator.AuthError
 scheduler = _modules["ministack.services.scheduler"]
+kms = _modules["ministack.services.kms"]
 secretsmanager = _modules["ministack.services.secretsmanager"]
 ssm = _modules["ministack.services.ssm"]
 
