@@ -30,3 +30,4 @@ mod truth;
 mod unproven;
 mod verify;
 mod ways;
+mod worlds;

@@ -134,7 +134,13 @@ impl Parameters for Memory {
 
 impl TaskDefinitions for Memory {
     async fn task_definition(&self, reference: &str) -> Answer<TaskDefinition> {
-        self.read(reference, |world| world.families.get(reference)?.last().cloned())
+        let is_active = |one: &&TaskDefinition| one.text("status") == Some("ACTIVE");
+        self.read(reference, |world| match reference.starts_with("arn:") {
+            true => {
+                world.families.values().flatten().find(|one| one.text("taskDefinitionArn") == Some(reference)).cloned()
+            }
+            false => world.families.get(reference)?.iter().rfind(is_active).cloned(),
+        })
     }
 
     async fn register(&self, members: &Map<String, Value>, tags: &Tags) -> Answer<TaskDefinition> {
