@@ -148,6 +148,14 @@ pub enum Verb {
     Completions(commands::completions::CompletionsArgs),
 }
 
+impl Verb {
+    /// Whether it is lost without the file that `task_definition` names. Whoever stops a job, or looks how it does, is not.
+    fn reads_the_document(&self) -> bool {
+        use Verb::{Apply, Enable, Export, Iam, Plan, TriggerNow, Verify};
+        matches!(self, Apply(_) | Enable(_) | Export(_) | Iam(_) | Plan(_) | TriggerNow(_) | Verify(_))
+    }
+}
+
 /// Runs one command line to its end.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> Exit {
     let cli = match Cli::try_parse_from(arguments) {
@@ -175,6 +183,11 @@ async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         verb => verb,
     };
     let context = Context::new(&cli.global).await?;
+    if verb.reads_the_document()
+        && let Some(Err(unusable)) = &context.job.task_definition
+    {
+        return Err(Stop::from(unusable).into());
+    }
     match verb {
         Verb::Init(_) | Verb::Completions(_) => Ok(Exit::Done), // told above
         Verb::Plan(args) => commands::plan::run(&context, args).await,

@@ -67,22 +67,27 @@ pub fn next(expression: &str, zone: &str, after: Timestamp, count: usize) -> Res
     Ok(found)
 }
 
-/// The first local time that the expression names and daylight saving skips, in the twelve years after a moment; it does not fire.
+/// The first local time that the expression names and daylight saving skips, in the dozen years after a moment; it does not fire.
 pub fn skipped(expression: &str, zone: &str, after: Timestamp) -> Option<DateTime> {
-    const ENOUGH: usize = 4_400; // twelve years of a daily expression
+    const YEARS: i16 = 12;
     let fields = expression.strip_prefix("cron(")?.strip_suffix(')')?;
     let parser = CronParser::builder().seconds(Seconds::Required).year(Year::Required).alternative_weekdays(true);
     let cron = parser.build().parse(&format!("0 {fields}")).ok()?;
     let zone = TimeZone::get(zone).ok()?;
-    let first = after.to_zoned_datetime(zone.clone()).datetime();
-    let mut wall = Wall(first);
-    for _ in 0..ENOUGH {
-        wall = cron.find_next_occurrence(&wall, false).ok()?;
-        if wall.0.year() > first.year() + 12 {
+    let last = after.to_zoned_datetime(zone.clone()).year() + YEARS;
+    // Only where the clocks move is anything skipped, which most zones do twice a year and many never.
+    for moved in zone.following(after) {
+        let at = moved.timestamp();
+        let before = zone.to_offset(at.checked_sub(SignedDuration::from_nanos(1)).ok()?);
+        let (begins, ends) = (before.to_datetime(at), moved.offset().to_datetime(at));
+        if begins.year() > last {
             return None;
         }
-        if matches!(zone.to_ambiguous_zoned_datetime(wall.0).offset(), AmbiguousOffset::Gap { .. }) {
-            return Some(wall.0);
+        if begins < ends {
+            let Wall(due) = cron.find_next_occurrence(&Wall(begins), true).ok()?;
+            if due < ends {
+                return Some(due);
+            }
         }
     }
     None

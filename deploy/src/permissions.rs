@@ -97,9 +97,11 @@ impl Draft<'_> {
             self.allow(&["ssm:DescribeParameters"], everything());
         }
         self.allow(&["ecs:DescribeTaskDefinition"], everything());
-        self.allow(&["iam:GetRole"], vec![self.desired.role.arn.clone()]);
-        self.allow(&["iam:GetRolePolicy"], self.roles_with_our_policies());
-        self.allow(&["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
+        self.allow(&["iam:GetRole"], self.scheduler_role_by_name());
+        let mut roles = self.roles_with_our_policies();
+        roles.extend(self.scheduler_role_by_name());
+        self.allow(&["iam:GetRolePolicy"], roles);
+        self.allow(&["scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
         self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
     }
 
@@ -122,12 +124,17 @@ impl Draft<'_> {
         self.allow(&["ecs:DescribeClusters"], vec![self.desired.cluster_arn()]);
         self.look_at_receipt();
         self.look_at_log_group();
+        if self.desired.role.ours {
+            let actions = ["iam:ListRolePolicies", "iam:ListAttachedRolePolicies"];
+            self.allow(&actions, self.scheduler_role_by_name());
+        }
         self.allow(&["ssm:ListTagsForResource"], self.parameters());
     }
 
     fn apply(&mut self) {
         self.plan();
         self.allow(&["ssm:PutParameter", "ssm:AddTagsToResource"], self.parameters());
+        self.encrypt();
         self.allow(&["ecs:RegisterTaskDefinition"], vec!["*".to_owned()]);
         let family = self.arn("ecs", &format!("task-definition/{}:*", self.desired.job.family));
         let when = ("StringEquals", "ecs:CreateAction", "RegisterTaskDefinition");
@@ -135,7 +142,15 @@ impl Draft<'_> {
         self.pass_task_roles();
         if self.desired.role.ours {
             let role = vec![self.desired.role.arn.clone()];
-            self.allow(&["iam:CreateRole", "iam:TagRole", "iam:UpdateAssumeRolePolicy"], role);
+            self.allow(&["iam:TagRole", "iam:UpdateAssumeRolePolicy"], role.clone());
+            // Whoever may make roles only within a boundary is allowed no others.
+            match &self.desired.role.boundary {
+                None => self.allow(&["iam:CreateRole"], role),
+                Some(boundary) => {
+                    let within = Some(("StringEquals", "iam:PermissionsBoundary", boundary.as_str()));
+                    self.allow_when(&["iam:CreateRole", "iam:PutRolePermissionsBoundary"], role, within);
+                }
+            }
         }
         self.allow(&["iam:PutRolePolicy"], self.roles_with_our_policies());
         // When the last secret is taken out.
@@ -145,6 +160,23 @@ impl Draft<'_> {
         self.pass_scheduler_role();
         // What a run by Scheduler left behind.
         self.allow(&["scheduler:GetSchedule", "scheduler:DeleteSchedule"], vec![self.one_off()]);
+    }
+
+    /// SSM encrypts with a key of one's own in the caller's name: `kms:Encrypt`, since values are of the standard tier (the advanced
+    /// one would take `kms:GenerateDataKey`). Nothing here decrypts.
+    fn encrypt(&mut self) {
+        let (keys, aliases) = self.desired.named_keys();
+        let every = vec![self.desired.every_key_arn()];
+        let via = json!({ "kms:ViaService": format!("ssm.{}.amazonaws.com", self.desired.region) });
+        let of_the_alias =
+            json!({ "StringEquals": via, "ForAnyValue:StringEquals": { "kms:ResourceAliases": aliases } });
+        let statements =
+            [(keys.is_empty(), keys, json!({ "StringEquals": via })), (aliases.is_empty(), every, of_the_alias)];
+        for (_, keys, when) in statements.into_iter().filter(|(none, ..)| !none) {
+            let statement =
+                json!({ "Effect": "Allow", "Action": ["kms:Encrypt"], "Resource": keys, "Condition": when });
+            self.statements.push(statement);
+        }
     }
 
     fn trigger(&mut self) {
@@ -187,7 +219,7 @@ impl Draft<'_> {
     }
 
     fn disable(&mut self) {
-        self.allow(&["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
+        self.allow(&["scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
         let actions = ["scheduler:GetSchedule", "scheduler:UpdateSchedule", "scheduler:DeleteSchedule"];
         self.allow(&actions, vec![self.schedule()]);
         self.pass_scheduler_role();
@@ -204,7 +236,7 @@ impl Draft<'_> {
             self.allow(&["ssm:DescribeParameters"], vec!["*".to_owned()]);
         }
         self.allow(&["ecs:DescribeTaskDefinition"], vec!["*".to_owned()]);
-        self.allow(&["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
+        self.allow(&["scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
         self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
         self.look_at_log_group();
         self.allow(&["ecs:DescribeClusters"], vec![self.desired.cluster_arn()]);
@@ -233,7 +265,7 @@ impl Draft<'_> {
                 ["iam:ListRolePolicies", "iam:ListAttachedRolePolicies", "iam:DeleteRolePolicy", "iam:DeleteRole"];
             self.allow(&actions, role);
         }
-        let actions = ["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource", "scheduler:DeleteScheduleGroup"];
+        let actions = ["scheduler:ListTagsForResource", "scheduler:DeleteScheduleGroup"];
         self.allow(&actions, vec![self.desired.group_arn()]);
         self.allow(&["scheduler:ListSchedules"], everything());
         self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
@@ -301,6 +333,12 @@ impl Draft<'_> {
         let mut roles = self.execution_role();
         roles.extend(self.roles.task.clone());
         roles
+    }
+
+    /// While there is no such role, IAM knows of no path: then the call is about the bare name.
+    fn scheduler_role_by_name(&self) -> Vec<String> {
+        let role = &self.desired.role;
+        vec![role.arn.clone(), self.desired.role_arn(&role.name)]
     }
 
     fn roles_with_our_policies(&self) -> Vec<String> {

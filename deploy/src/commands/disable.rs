@@ -136,14 +136,13 @@ impl One<'_> {
 
     /// Another's schedule is not ours to switch. When the tags cannot be seen, the name must do: this is the emergency switch.
     fn guard_ownership(&self, group: &Seen<Group>) -> Result<(), Stop> {
-        let Seen::Present(Group { name, tags: Some(found) }) = group else {
-            let why = match group {
-                Seen::Absent => return Ok(()),
-                Seen::Hidden { why } => why,
-                Seen::Present(_) => "scheduler:ListTagsForResource denied",
-            };
-            err!("note: whose it is was not seen, {why}; its name must do");
-            return Ok(());
+        let Group { name, tags: found } = match group {
+            Seen::Present(group) => group,
+            Seen::Absent => return Ok(()),
+            Seen::Hidden { why } => {
+                err!("note: whose it is was not seen, {why}; its name must do");
+                return Ok(());
+            }
         };
         if tags::are_ours(found, &self.name) {
             return Ok(());

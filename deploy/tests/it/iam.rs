@@ -5,6 +5,7 @@ use deploy::model::{PolicyDocument, State};
 use rehearsal::local_aws::User;
 use serde_json::{Value, json};
 
+use crate::everything::say_everything;
 use crate::inside;
 use crate::scene::{JOB, Scene};
 
@@ -102,9 +103,11 @@ fn what_only_looks_is_exactly_allowed() {
     read(&scene, "verify", &["verify"], 0);
 }
 
+/// With everything said that can be said: a boundary, a path, a key of one's own, a dead-letter queue.
 #[test]
 fn apply_is_exactly_allowed() {
     let scene = Scene::enforcing();
+    say_everything(&scene);
     let begin = |scene: &Scene| {
         scene.expect(&["destroy", "--yes"], 0);
         // A revision without the secret, so that one has to be registered.
@@ -127,6 +130,7 @@ fn apply_is_exactly_allowed() {
             }] });
             let role = format!("{JOB}-scheduler");
             cloud.update_trust(&role, &PolicyDocument(anybody.to_string())).await.unwrap();
+            cloud.put_boundary(&role, "arn:aws:iam::aws:policy/ReadOnlyAccess").await.unwrap();
         });
     };
     let apply: (&[&str], i32) = (&["apply", "--disabled", "--yes"], 0);

@@ -1,23 +1,28 @@
 //! The tests of `deploy`, one binary.
 
 mod apply;
+mod check;
 mod config;
 mod destroy;
 mod disable;
 mod drift;
 mod enable;
+mod everything;
 mod faults;
 mod help;
 mod iam;
 mod inside;
+mod keys;
 mod memory;
 mod normalise;
+mod ownership;
 mod plan;
 mod properties;
 mod proxy;
 mod purity;
 mod saved;
 mod scene;
+mod secrets;
 mod sequences;
 mod status;
 mod story;
@@ -27,3 +32,4 @@ mod unproven;
 mod verify;
 mod via_scheduler;
 mod ways;
+mod worlds;
