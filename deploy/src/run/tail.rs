@@ -166,11 +166,12 @@ impl<'a> Tail<'a> {
         }
     }
 
-    fn show(&mut self, line: LogLine, progress: &mut Progress) {
+    fn show(&mut self, mut line: LogLine, progress: &mut Progress) {
         match of_line(&line) {
             Some(Report::Found(report)) => {
                 let summary = format!("run report: {}, {} fetched", report.outcome, report.fetched);
                 progress.report(&line.text, &summary);
+                line.text = summary;
             }
             _ => progress.log(&line.text),
         }
