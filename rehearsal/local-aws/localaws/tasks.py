@@ -290,7 +290,7 @@ class _Run:
         try:
             digest = engine.digest(definition["image"])
             with _changed:
-                self._task["pullStoppedAt"] = time.time()
+                self._task.setdefault("pullStoppedAt", time.time())
             with self._lock:
                 if self._end:  # stopped before this container could start
                     return None

@@ -46,6 +46,10 @@ impl Ending {
                 "look at what would go, with the schedule's own command: {program} run -- ... --ingest.dry-run=true\n\
                  when it is right, confirm it once: {program} run -- ... --ingest.confirm-deactivations=N"
             ),
+            Ending::LogNotRead { why } if why.contains("has no stream") => {
+                "the task's revision names another log group, prefix or region than the one that was looked at; or its lines came late"
+                    .to_owned()
+            }
             other => other.sentence().to_owned(),
         }
     }
