@@ -14,6 +14,7 @@ mod inside;
 mod lines;
 mod memory;
 mod normalise;
+mod operator;
 mod plan;
 mod properties;
 mod proxy;

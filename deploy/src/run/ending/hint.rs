@@ -16,16 +16,13 @@ impl Ending {
                 Some(hint) => hint.to_owned(),
                 None => explain::hint(error),
             },
-            Ending::TimedOut { task, .. } => format!(
-                "follow it again: {program} attach {task}\nonly a run that is watched to its end counts; --timeout gives it longer"
-            ),
-            Ending::Detached { task } => {
-                format!("follow it again: {program} attach {task}\nonly a run that is watched to its end counts")
+            Ending::TimedOut { task, .. } => {
+                format!("follow it again: {program} attach {task}\n--timeout waits longer")
             }
-            Ending::Unwatched { task, .. } => format!(
-                "looking needs ecs:DescribeTasks; when the cause is gone: {program} attach {task}\n\
-                 only a run that is watched to its end counts"
-            ),
+            Ending::Detached { task } => format!("follow it again: {program} attach {task}"),
+            Ending::Unwatched { task, .. } => {
+                format!("looking needs ecs:DescribeTasks; when the cause is gone: {program} attach {task}")
+            }
             Ending::NeverStarted { reason } => start_hint(reason).to_owned(),
             Ending::NotAsAsked { differences, .. } => not_as_asked(differences, program),
             Ending::NotReplaced { .. } => format!(
