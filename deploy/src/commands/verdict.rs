@@ -56,7 +56,7 @@ fn document(look: &Look, proven: &Proven, verified: &VerifiedRun) -> Value {
     json!({
         "deploy": FORMAT, "job": job.name, "task": proven.task().arn, "proven": true, "ending": null,
         "message": "the run is proven", "hints": [], "report": proven.report(),
-        "receipt": { "parameter": look.desired.receipt_parameter, "counts_until": until },
+        "receipt": { "parameter": look.desired.receipt_parameter, "counts_until": until, "path": verified.path() },
     })
 }
 
