@@ -27,6 +27,8 @@ pub enum Ending {
     NothingStarted {
         /// What was seen of the one-off schedule.
         seen: String,
+        /// What was found on the way from it to the task.
+        way: Way,
     },
     /// ECS forgot the task, or never knew it.
     #[error("ECS does not know the task that it started")]
@@ -185,6 +187,17 @@ pub enum Ending {
         /// What AWS says.
         created_at: String,
     },
+}
+
+/// The way from a one-off schedule to its task, where no task came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// It did not even fire.
+    NotGone,
+    /// Something on it is wrong.
+    Wrong,
+    /// Whatever can be looked at is in order.
+    InOrder,
 }
 
 impl Ending {

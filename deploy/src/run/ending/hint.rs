@@ -2,7 +2,7 @@
 
 use geuneul::{Outcome, WithheldReason};
 
-use super::Ending;
+use super::{Ending, Way};
 use crate::explain;
 
 impl Ending {
@@ -16,6 +16,11 @@ impl Ending {
                 Some(hint) => hint.to_owned(),
                 None => explain::hint(error),
             },
+            Ending::NothingStarted { way: Way::Wrong, .. } => {
+                format!(
+                    "put right what is wrong on the way: {program} plan shows what {program} apply would do about it"
+                )
+            }
             Ending::TimedOut { task, .. } => {
                 format!("follow it again: {program} attach {task}\n--timeout waits longer")
             }
@@ -58,9 +63,12 @@ impl Ending {
     /// Where one sentence does for everybody.
     fn sentence(&self) -> &'static str {
         match self {
+            Ending::NothingStarted { way: Way::NotGone, .. } => {
+                "find out who else changes schedules in that group, then trigger it again"
+            }
             Ending::NothingStarted { .. } => {
-                "repair what is wrong on the way; when nothing is, Scheduler was refused by what cannot be looked at (a service control \
-                 policy, a permissions boundary), or ECS had no room"
+                "trigger it again later; subnets in several availability zones make a lack of capacity rarer\n\
+                 if it happens twice, look for what cannot be read from here: a service control policy, a permissions boundary"
             }
             Ending::Vanished => "try again; if it happens twice, look for RunTask in CloudTrail",
             Ending::Interrupted => "trigger it again",
