@@ -22,6 +22,14 @@ pub enum For {
     Trigger,
     /// Whoever runs `deploy trigger-now --via-scheduler`: no right to run a task, only to let Scheduler do it.
     TriggerViaScheduler,
+    /// Whoever runs `deploy run`.
+    Run,
+    /// Whoever runs `deploy attach`.
+    Attach,
+    /// Whoever runs `deploy logs`.
+    Logs,
+    /// Whoever runs `deploy stop`.
+    Stop,
     /// Whoever runs `deploy enable`.
     Enable,
     /// Whoever runs `deploy disable`, `--delete` included.
@@ -55,6 +63,10 @@ pub fn policy(desired: &Desired, roles: &TaskRoles, wanted: For) -> Value {
         For::Apply => draft.apply(),
         For::Trigger => draft.trigger(),
         For::TriggerViaScheduler => draft.trigger_via_scheduler(),
+        For::Run => draft.run(),
+        For::Attach => draft.attach(),
+        For::Logs => draft.logs(),
+        For::Stop => draft.stop(),
         For::Enable => draft.enable(),
         For::Disable => draft.disable(),
         For::Status => draft.status(),
@@ -184,10 +196,7 @@ impl Draft<'_> {
         self.look_at_receipt();
         self.look_at_runs();
         self.watch(vec![self.receipt()]);
-        let family = self.arn("ecs", &format!("task-definition/{}:*", self.desired.job.family));
-        let cluster = self.desired.cluster_arn();
-        self.allow_when(&["ecs:RunTask"], vec![family], Some(("ArnEquals", "ecs:cluster", &cluster)));
-        self.pass_task_roles();
+        self.run_task();
     }
 
     /// Scheduler's role starts the task: the caller hands over that role, and starts nothing.
@@ -204,10 +213,48 @@ impl Draft<'_> {
     /// A run from its start to what it leaves behind.
     fn watch(&mut self, kept: Vec<String>) {
         self.allow(&["ssm:PutParameter", "ssm:AddTagsToResource", "ssm:ListTagsForResource"], kept);
+        self.list_tasks();
+        self.allow(&["ecs:DescribeTasks"], self.tasks());
+    }
+
+    fn run(&mut self) {
+        self.attach();
+        self.run_task();
+    }
+
+    fn attach(&mut self) {
+        self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
+        self.allow(&["ecs:DescribeTaskDefinition"], vec!["*".to_owned()]);
+        self.allow(&["ecs:DescribeTasks"], self.tasks());
+        self.allow(&["logs:GetLogEvents"], vec![self.arn("logs", "log-group:*")]);
+    }
+
+    fn logs(&mut self) {
+        self.list_tasks();
+        self.allow(&["ecs:DescribeTaskDefinition"], vec!["*".to_owned()]);
+        self.allow(&["ecs:DescribeTasks"], self.tasks());
+        // Once ECS has forgotten the job's last task.
+        self.look_at_runs();
+    }
+
+    fn stop(&mut self) {
+        self.allow(&["ecs:DescribeTasks", "ecs:StopTask"], self.tasks());
+    }
+
+    fn list_tasks(&mut self) {
         let cluster = self.desired.cluster_arn();
         self.allow_when(&["ecs:ListTasks"], vec!["*".to_owned()], Some(("ArnEquals", "ecs:cluster", &cluster)));
-        let tasks = format!("{}/*", cluster.replacen(":cluster/", ":task/", 1));
-        self.allow(&["ecs:DescribeTasks"], vec![tasks]);
+    }
+
+    fn run_task(&mut self) {
+        let family = self.arn("ecs", &format!("task-definition/{}:*", self.desired.job.family));
+        let cluster = self.desired.cluster_arn();
+        self.allow_when(&["ecs:RunTask"], vec![family], Some(("ArnEquals", "ecs:cluster", &cluster)));
+        self.pass_task_roles();
+    }
+
+    fn tasks(&self) -> Vec<String> {
+        vec![format!("{}/*", self.desired.cluster_arn().replacen(":cluster/", ":task/", 1))]
     }
 
     fn enable(&mut self) {

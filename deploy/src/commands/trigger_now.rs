@@ -66,7 +66,7 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
         }
         Err(ending) => {
             attempt.ended(&ending).await;
-            Err(verdict::not_proven(context, task.as_deref(), &ending, args.json).into())
+            Err(verdict::not_proven(context, "trigger-now", task.as_deref(), &ending, args.json).into())
         }
     }
 }

@@ -15,13 +15,13 @@ use crate::run::judge::Proven;
 
 const FORMAT: &str = "trigger-now/1";
 
-/// The end of a run that proves nothing, as an error with its way out.
-pub fn not_proven(context: &Context, task: Option<&str>, ending: &Ending, as_json: bool) -> Stop {
+/// The end of a run that proves nothing, as an error with its way out; the run was started by `verb`.
+pub fn not_proven(context: &Context, verb: &str, task: Option<&str>, ending: &Ending, as_json: bool) -> Stop {
     let then = match ending.goes_on() {
-        Some(_) => "when the task has stopped",
+        Some(_) => "only a run that is watched to its end counts; when the task has stopped",
         None => "no run counts until one is proven",
     };
-    let hint = format!("{}\n{then}: {} trigger-now", ending.hint(&context.program), context.program);
+    let hint = format!("{}\n{then}: {} {verb}", ending.hint(&context.program), context.program);
     if as_json {
         let document = json!({
             "deploy": FORMAT, "job": context.job.name, "task": task, "proven": false, "ending": ending.name(),
@@ -56,7 +56,7 @@ fn document(look: &Look, proven: &Proven, verified: &VerifiedRun) -> Value {
     json!({
         "deploy": FORMAT, "job": job.name, "task": proven.task().arn, "proven": true, "ending": null,
         "message": "the run is proven", "hints": [], "report": proven.report(),
-        "receipt": { "parameter": look.desired.receipt_parameter, "counts_until": until },
+        "receipt": { "parameter": look.desired.receipt_parameter, "counts_until": until, "path": verified.path() },
     })
 }
 
@@ -80,8 +80,7 @@ async fn report(context: &Context, look: &Look, proven: &Proven, verified: &Veri
     let until = verified.at().checked_add(job.gate.max_age).map_or_else(|_| "further notice".to_owned(), minute);
     out!("  receipt   {}, counts until {until} if nothing moves", look.desired.receipt_parameter);
     if verified.path() == Path::Scheduler {
-        let (role, record) = (&look.desired.role.name, &look.desired.scheduled_path_parameter);
-        out!("  path      by Scheduler, as {role}: proven until role, target or Input move; {record}");
+        out!("  path      by Scheduler as {}: proven until role, target or Input move", look.desired.role.name);
     }
     out!();
     match verified.path() {

@@ -14,11 +14,14 @@ use crate::model::run_task::RunTask;
 use crate::one_off::Found;
 use crate::plan::Wish;
 use crate::receipt::Path;
-use crate::run::ending::Ending;
+use crate::run::ending::{Ending, Way};
 use crate::run::judge::Proven;
 use crate::run::scheduled::{NotStarted, OneOff};
 use crate::scheduled_path::{How, ScheduledPath};
 use crate::verify::{Check, Verdict, checks, dead_letter_queue};
+
+/// How a person says it again.
+const VERB: &str = "trigger-now --via-scheduler";
 
 /// From the one-off schedule to the receipt.
 pub async fn run(
@@ -30,8 +33,9 @@ pub async fn run(
 ) -> anyhow::Result<Exit> {
     let one_off = OneOff::new(&context.aws, look.schedule(context)?, task);
     if one_off.clear().await? == Some(Found::Awaited) {
-        let what = format!("somebody waits for the one-off schedule {} to fire", one_off.full_name());
-        let hint = format!("when that run has ended: {} trigger-now --via-scheduler", context.program);
+        let what = format!("the one-off schedule {} is still to fire: somebody waits for it", one_off.full_name());
+        let hint =
+            format!("when that run has ended; if it was killed, in three minutes at most: {} {VERB}", context.program);
         return Err(Stop::refused(what, hint).into());
     }
     let attempt = Attempt::begin(context, look).await?;
@@ -43,12 +47,12 @@ pub async fn run(
             let what = "the run is proven, and that the scheduled path is could not be recorded";
             recorded.map_err(|error| error.context(what)).map(|()| Exit::Done)
         }
-        Err(Unproven::Ended(ending)) => {
+        Err(Unproven::Ended { task, ending }) => {
             attempt.ended(&ending).await;
-            Err(verdict::not_proven(context, None, &ending, json).into())
+            Err(verdict::not_proven(context, VERB, task.as_deref(), &ending, json).into())
         }
         Err(Unproven::Refused(error)) => {
-            attempt.ended(&Ending::NothingStarted { seen: error.to_string() }).await;
+            attempt.ended(&Ending::NothingStarted { seen: error.to_string(), way: Way::NotGone }).await;
             Err(error.into())
         }
     }
@@ -57,7 +61,7 @@ pub async fn run(
 /// Why there is no proof.
 enum Unproven {
     /// The run ended otherwise, or there was none.
-    Ended(Ending),
+    Ended { task: Option<String>, ending: Ending },
     /// AWS did not take the one-off schedule.
     Refused(CloudError),
 }
@@ -71,21 +75,23 @@ async fn start_and_watch(
     let ending = match one_off.start().await? {
         Ok((run, task)) => {
             err!("Scheduler started {} of {}", task.arn, run.task().task_definition.family_and_revision());
+            let arn = task.arn.clone();
             let ended = watched::to_its_end(context, look, &run, task, timeout).await;
-            return Ok(ended.map_err(Unproven::Ended));
+            return Ok(ended.map_err(|ending| Unproven::Ended { task: Some(arn), ending }));
         }
         Err(NotStarted::Interrupted) => Ending::Interrupted,
         Err(NotStarted::Detached(task)) => {
             err!("Scheduler started {} all the same", task.arn);
-            Ending::Detached { task: task.id().to_owned() }
+            let ending = Ending::Detached { task: task.id().to_owned() };
+            return Ok(Err(Unproven::Ended { task: Some(task.arn), ending }));
         }
         Err(NotStarted::Refused(error)) => return Ok(Err(Unproven::Refused(error))),
-        Err(NotStarted::Nothing { seen, due }) => {
-            explain(context, look, due).await;
-            Ending::NothingStarted { seen }
+        Err(NotStarted::Nothing { seen, fired: None }) => Ending::NothingStarted { seen, way: Way::NotGone },
+        Err(NotStarted::Nothing { seen, fired: Some(due) }) => {
+            Ending::NothingStarted { seen, way: explain(context, look, due).await }
         }
     };
-    Ok(Err(Unproven::Ended(ending)))
+    Ok(Err(Unproven::Ended { task: None, ending }))
 }
 
 /// Keeps that the path is proven for what it was when the run was begun.
@@ -104,9 +110,9 @@ async fn record(context: &Context, look: &Look, attempt: &Attempt<'_>, proven: &
 }
 
 /// What stands between Scheduler and a task, as far as it can be read: in the world as it is now, not as it was before the run.
-async fn explain(context: &Context, look: &Look, due: Timestamp) {
+async fn explain(context: &Context, look: &Look, due: Timestamp) -> Way {
     err!("what stands between Scheduler and the task:");
-    match causes(context).await {
+    let way = match causes(context).await {
         Ok(checks) => {
             let any = |verdict| checks.iter().any(|check: &Check| check.verdict == verdict);
             for Check { branch, name, verdict, found, .. } in &checks {
@@ -123,9 +129,13 @@ async fn explain(context: &Context, look: &Look, due: Timestamp) {
                     "  likely    RunTask answered 200 with `failures` and no task, such as a lack of capacity: to Scheduler a success"
                 );
             }
+            if any(Verdict::Ng) { Way::Wrong } else { Way::InOrder }
         }
-        Err(error) => err!("  not seen  {error:#}"),
-    }
+        Err(error) => {
+            err!("  not seen  {error:#}");
+            Way::InOrder
+        }
+    };
     let region = &look.desired.region;
     match look.live.schedule.present().and_then(dead_letter_queue) {
         Some(queue) => {
@@ -145,6 +155,7 @@ async fn explain(context: &Context, look: &Look, due: Timestamp) {
         "            aws cloudtrail lookup-events --region {region} --start-time {due:.0} \
          --lookup-attributes AttributeKey=EventName,AttributeValue=RunTask"
     );
+    way
 }
 
 /// What `verify` says of everything that it takes until a task is started.

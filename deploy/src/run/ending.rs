@@ -27,6 +27,8 @@ pub enum Ending {
     NothingStarted {
         /// What was seen of the one-off schedule.
         seen: String,
+        /// What was found on the way from it to the task.
+        way: Way,
     },
     /// ECS forgot the task, or never knew it.
     #[error("ECS does not know the task that it started")]
@@ -89,7 +91,7 @@ pub enum Ending {
         reason: String,
     },
     /// Another task than the schedule's Input asks for.
-    #[error("the task is not the one that the schedule asks for (exit code {exit_code}): {}", .differences.join("; "))]
+    #[error("the task is not the one that was asked for (exit code {exit_code}): {}", .differences.join("; "))]
     NotAsAsked {
         /// The exit code.
         exit_code: i32,
@@ -185,6 +187,17 @@ pub enum Ending {
         /// What AWS says.
         created_at: String,
     },
+}
+
+/// The way from a one-off schedule to its task, where no task came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// It did not even fire.
+    NotGone,
+    /// Something on it is wrong.
+    Wrong,
+    /// Whatever can be looked at is in order.
+    InOrder,
 }
 
 impl Ending {

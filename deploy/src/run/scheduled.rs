@@ -36,8 +36,8 @@ pub enum NotStarted {
     Nothing {
         /// What was seen of the one-off schedule.
         seen: String,
-        /// When it was due.
-        due: Timestamp,
+        /// When it fired, if it did.
+        fired: Option<Timestamp>,
     },
     /// The one-off schedule was refused.
     Refused(CloudError),
@@ -47,7 +47,7 @@ pub enum NotStarted {
 enum Waited {
     Task(Box<Task>),
     Interrupted,
-    Nothing(String),
+    Nothing { seen: String, fired: bool },
 }
 
 /// The one-off schedule of a job.
@@ -108,7 +108,7 @@ impl<'a> OneOff<'a> {
                 Ok(Some(task)) => Ok(Err(NotStarted::Detached(task))),
                 Ok(None) | Err(_) => Ok(Err(NotStarted::Interrupted)),
             },
-            Waited::Nothing(seen) => Ok(Err(NotStarted::Nothing { seen, due })),
+            Waited::Nothing { seen, fired } => Ok(Err(NotStarted::Nothing { seen, fired: fired.then_some(due) })),
         }
     }
 
@@ -183,20 +183,18 @@ impl<'a> OneOff<'a> {
         }
         let since = |moment: Timestamp| Duration::try_from(now.duration_since(moment)).unwrap_or_default();
         let at = due.strftime("%H:%M:%S UTC");
-        let nothing = |seen: String| Ok(Some(Waited::Nothing(seen)));
+        let nothing = |fired: bool, seen: &str| Ok(Some(Waited::Nothing { seen: seen.to_owned(), fired }));
         match &schedule {
             // Once it was seen: a read may lag behind the write.
-            None if now < due && *there => {
-                nothing("somebody deleted the one-off schedule before it was due".to_owned())
-            }
+            None if now < due && *there => nothing(false, "somebody deleted the one-off schedule before it was due"),
             None if since(due) >= UNLISTED_UNTIL => {
-                nothing("the one-off schedule has fired, and no task came of it".to_owned())
+                nothing(true, "the one-off schedule has fired, and no task came of it")
             }
             Some(one_off) if one_off.state() == State::Disabled => {
-                nothing("somebody switched the one-off schedule off".to_owned())
+                nothing(false, "somebody switched the one-off schedule off")
             }
             Some(_) if since(due) >= PATIENCE => {
-                nothing(format!("the one-off schedule was due at {at}, and no task came of it"))
+                nothing(true, &format!("the one-off schedule was due at {at}, and no task came of it"))
             }
             None if now >= due => {
                 progress.state("fired by Scheduler, not seen yet");

@@ -155,8 +155,9 @@ fn when_nothing_starts_it_says_what_stands_in_the_way() {
         waiting.let_time_pass();
         let said = waiting.end();
         assert!(said.starts_with("exit code: Some(4)"), "{name}: {said}");
-        let said = said.split_once("what stands between").unwrap().1.split_once("--- stdout").unwrap().0;
-        table += &format!("--- {name}\n{}\n", said.split_once('\n').unwrap().1);
+        let from = ["what stands between", "error: "].iter().find_map(|words| said.find(words)).unwrap();
+        let said = said[from..].split_once("--- stdout").unwrap().0;
+        table += &format!("--- {name}\n{said}\n");
         assert_eq!(stored(&scene), None, "{name}");
         assert!(scene.receipt().contains("Scheduler started no task"), "{name}: {}", scene.receipt());
         // Whatever it was, `apply` puts it right.
@@ -239,18 +240,17 @@ fn what_a_killed_run_leaves_behind_is_nobodys_drift_and_is_removed() {
 #[test]
 fn a_placeholder_that_scheduler_does_not_know_is_not_proven() {
     let scene = Scene::applied();
-    // Between us and AWS, the angle brackets get lost, as they do in what Terraform encodes.
+    // Between us and AWS somebody encodes the angle brackets, as Terraform does.
     let encoder = Proxy::of(scene.aws.endpoint(), "POST /schedules/", |request| {
-        let input = request["Target"]["Input"]
-            .as_str()
-            .unwrap()
-            .replace("<aws.scheduler.scheduled-time>", "(aws.scheduler.scheduled-time)");
+        let input = request["Target"]["Input"].as_str().unwrap().replace('<', r"\u003c").replace('>', r"\u003e");
         request["Target"]["Input"] = json!(input);
     });
     let mut command = scene.deploy(&VERB);
     command.env("AWS_ENDPOINT_URL", encoder.url());
     let waiting = Waiting::of(&scene, command);
     waiting.fire();
-    said!(waiting.end());
+    let said = waiting.end();
+    let error = said.lines().find(|line| line.starts_with("error: ")).unwrap();
+    assert!(error.contains("<aws.scheduler.") && said.starts_with("exit code: Some(4)"), "{said}");
     assert!(record(&scene).is_none() && scene.receipt().contains(r#""void":{"#), "{}", scene.receipt());
 }

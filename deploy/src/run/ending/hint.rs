@@ -2,7 +2,7 @@
 
 use geuneul::{Outcome, WithheldReason};
 
-use super::Ending;
+use super::{Ending, Way};
 use crate::explain;
 
 impl Ending {
@@ -16,16 +16,18 @@ impl Ending {
                 Some(hint) => hint.to_owned(),
                 None => explain::hint(error),
             },
-            Ending::TimedOut { task, .. } => format!(
-                "follow it again: {program} attach {task}\nonly a run that is watched to its end counts; --timeout gives it longer"
-            ),
-            Ending::Detached { task } => {
-                format!("follow it again: {program} attach {task}\nonly a run that is watched to its end counts")
+            Ending::NothingStarted { way: Way::Wrong, .. } => {
+                format!(
+                    "put right what is wrong on the way: {program} plan shows what {program} apply would do about it"
+                )
             }
-            Ending::Unwatched { task, .. } => format!(
-                "looking needs ecs:DescribeTasks; when the cause is gone: {program} attach {task}\n\
-                 only a run that is watched to its end counts"
-            ),
+            Ending::TimedOut { task, .. } => {
+                format!("follow it again: {program} attach {task}\n--timeout waits longer")
+            }
+            Ending::Detached { task } => format!("follow it again: {program} attach {task}"),
+            Ending::Unwatched { task, .. } => {
+                format!("looking needs ecs:DescribeTasks; when the cause is gone: {program} attach {task}")
+            }
             Ending::NeverStarted { reason } => start_hint(reason).to_owned(),
             Ending::NotAsAsked { differences, .. } => not_as_asked(differences, program),
             Ending::NotReplaced { .. } => format!(
@@ -46,6 +48,10 @@ impl Ending {
                 "look at what would go, with the schedule's own command: {program} run -- ... --ingest.dry-run=true\n\
                  when it is right, confirm it once: {program} run -- ... --ingest.confirm-deactivations=N"
             ),
+            Ending::LogNotRead { why } if why.contains("has no stream") => {
+                "the task's revision names another log group, prefix or region than the one that was looked at; or its lines came late"
+                    .to_owned()
+            }
             other => other.sentence().to_owned(),
         }
     }
@@ -57,9 +63,12 @@ impl Ending {
     /// Where one sentence does for everybody.
     fn sentence(&self) -> &'static str {
         match self {
+            Ending::NothingStarted { way: Way::NotGone, .. } => {
+                "find out who else changes schedules in that group, then trigger it again"
+            }
             Ending::NothingStarted { .. } => {
-                "repair what is wrong on the way; when nothing is, Scheduler was refused by what cannot be looked at (a service control \
-                 policy, a permissions boundary), or ECS had no room"
+                "trigger it again later; subnets in several availability zones make a lack of capacity rarer\n\
+                 if it happens twice, look for what cannot be read from here: a service control policy, a permissions boundary"
             }
             Ending::Vanished => "try again; if it happens twice, look for RunTask in CloudTrail",
             Ending::Interrupted => "trigger it again",
