@@ -5,6 +5,7 @@
 
 mod client;
 mod clusters;
+mod dead_letters;
 mod error;
 mod identity;
 mod log_groups;
