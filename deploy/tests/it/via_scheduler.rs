@@ -213,6 +213,31 @@ fn what_scheduler_was_told_is_read_from_the_dead_letter_queue() {
 }
 
 #[test]
+fn a_schedule_that_is_refused_starts_nothing_and_a_slow_iam_is_waited_for() {
+    let scene = Scene::applied();
+    scene.aws.deny("iam:PassRole").unwrap();
+    snapshot!(scene, ["trigger-now", "--via-scheduler"]);
+    assert!(scene.receipt().contains("Scheduler started no task"), "{}", scene.receipt());
+    scene.aws.allow("iam:PassRole").unwrap();
+
+    let role = format!("{JOB}-scheduler");
+    inside::run(async {
+        let cloud = inside::cloud(&scene).await;
+        let trust = cloud.role(&role).await.unwrap().trust;
+        let trust = percent_encoding::percent_decode_str(&trust.0).decode_utf8().unwrap().into_owned();
+        scene.aws.delay_iam(2).unwrap();
+        cloud.update_trust(&role, &PolicyDocument(trust)).await.unwrap();
+    });
+    scene.aws.forget_calls().unwrap();
+    let waiting = Waiting::begin(&scene, &VERB);
+    waiting.fire();
+    let said = waiting.end();
+    assert!(said.contains("Scheduler cannot assume its role yet; waiting up to 2 minutes for IAM\n"), "{said}");
+    assert!(said.contains("the run is proven"), "{said}");
+    assert_eq!(scene.aws.counts().unwrap()["scheduler:CreateSchedule"], 3);
+}
+
+#[test]
 fn an_interrupted_wait_leaves_nothing_that_fires() {
     let scene = Scene::applied();
     let waiting = Waiting::begin(&scene, &VERB);
