@@ -22,6 +22,14 @@ pub enum For {
     Trigger,
     /// Whoever runs `deploy trigger-now --via-scheduler`: no right to run a task, only to let Scheduler do it.
     TriggerViaScheduler,
+    /// Whoever runs `deploy run`.
+    Run,
+    /// Whoever runs `deploy attach`.
+    Attach,
+    /// Whoever runs `deploy logs`.
+    Logs,
+    /// Whoever runs `deploy stop`.
+    Stop,
     /// Whoever runs `deploy enable`.
     Enable,
     /// Whoever runs `deploy disable`, `--delete` included.
@@ -55,6 +63,10 @@ pub fn policy(desired: &Desired, roles: &TaskRoles, wanted: For) -> Value {
         For::Apply => draft.apply(),
         For::Trigger => draft.trigger(),
         For::TriggerViaScheduler => draft.trigger_via_scheduler(),
+        For::Run => draft.run(),
+        For::Attach => draft.attach(),
+        For::Logs => draft.logs(),
+        For::Stop => draft.stop(),
         For::Enable => draft.enable(),
         For::Disable => draft.disable(),
         For::Status => draft.status(),
@@ -97,9 +109,11 @@ impl Draft<'_> {
             self.allow(&["ssm:DescribeParameters"], everything());
         }
         self.allow(&["ecs:DescribeTaskDefinition"], everything());
-        self.allow(&["iam:GetRole"], vec![self.desired.role.arn.clone()]);
-        self.allow(&["iam:GetRolePolicy"], self.roles_with_our_policies());
-        self.allow(&["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
+        self.allow(&["iam:GetRole"], self.scheduler_role_by_name());
+        let mut roles = self.roles_with_our_policies();
+        roles.extend(self.scheduler_role_by_name());
+        self.allow(&["iam:GetRolePolicy"], roles);
+        self.allow(&["scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
         self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
     }
 
@@ -122,12 +136,17 @@ impl Draft<'_> {
         self.allow(&["ecs:DescribeClusters"], vec![self.desired.cluster_arn()]);
         self.look_at_receipt();
         self.look_at_log_group();
+        if self.desired.role.ours {
+            let actions = ["iam:ListRolePolicies", "iam:ListAttachedRolePolicies"];
+            self.allow(&actions, self.scheduler_role_by_name());
+        }
         self.allow(&["ssm:ListTagsForResource"], self.parameters());
     }
 
     fn apply(&mut self) {
         self.plan();
         self.allow(&["ssm:PutParameter", "ssm:AddTagsToResource"], self.parameters());
+        self.encrypt();
         self.allow(&["ecs:RegisterTaskDefinition"], vec!["*".to_owned()]);
         let family = self.arn("ecs", &format!("task-definition/{}:*", self.desired.job.family));
         let when = ("StringEquals", "ecs:CreateAction", "RegisterTaskDefinition");
@@ -135,7 +154,15 @@ impl Draft<'_> {
         self.pass_task_roles();
         if self.desired.role.ours {
             let role = vec![self.desired.role.arn.clone()];
-            self.allow(&["iam:CreateRole", "iam:TagRole", "iam:UpdateAssumeRolePolicy"], role);
+            self.allow(&["iam:TagRole", "iam:UpdateAssumeRolePolicy"], role.clone());
+            // Whoever may make roles only within a boundary is allowed no others.
+            match &self.desired.role.boundary {
+                None => self.allow(&["iam:CreateRole"], role),
+                Some(boundary) => {
+                    let within = Some(("StringEquals", "iam:PermissionsBoundary", boundary.as_str()));
+                    self.allow_when(&["iam:CreateRole", "iam:PutRolePermissionsBoundary"], role, within);
+                }
+            }
         }
         self.allow(&["iam:PutRolePolicy"], self.roles_with_our_policies());
         // When the last secret is taken out.
@@ -147,15 +174,29 @@ impl Draft<'_> {
         self.allow(&["scheduler:GetSchedule", "scheduler:DeleteSchedule"], vec![self.one_off()]);
     }
 
+    /// SSM encrypts with a key of one's own in the caller's name: `kms:Encrypt`, since values are of the standard tier (the advanced
+    /// one would take `kms:GenerateDataKey`). Nothing here decrypts.
+    fn encrypt(&mut self) {
+        let (keys, aliases) = self.desired.named_keys();
+        let every = vec![self.desired.every_key_arn()];
+        let via = json!({ "kms:ViaService": format!("ssm.{}.amazonaws.com", self.desired.region) });
+        let of_the_alias =
+            json!({ "StringEquals": via, "ForAnyValue:StringEquals": { "kms:ResourceAliases": aliases } });
+        let statements =
+            [(keys.is_empty(), keys, json!({ "StringEquals": via })), (aliases.is_empty(), every, of_the_alias)];
+        for (_, keys, when) in statements.into_iter().filter(|(none, ..)| !none) {
+            let statement =
+                json!({ "Effect": "Allow", "Action": ["kms:Encrypt"], "Resource": keys, "Condition": when });
+            self.statements.push(statement);
+        }
+    }
+
     fn trigger(&mut self) {
         self.look();
         self.look_at_receipt();
         self.look_at_runs();
         self.watch(vec![self.receipt()]);
-        let family = self.arn("ecs", &format!("task-definition/{}:*", self.desired.job.family));
-        let cluster = self.desired.cluster_arn();
-        self.allow_when(&["ecs:RunTask"], vec![family], Some(("ArnEquals", "ecs:cluster", &cluster)));
-        self.pass_task_roles();
+        self.run_task();
     }
 
     /// Scheduler's role starts the task: the caller hands over that role, and starts nothing.
@@ -172,10 +213,48 @@ impl Draft<'_> {
     /// A run from its start to what it leaves behind.
     fn watch(&mut self, kept: Vec<String>) {
         self.allow(&["ssm:PutParameter", "ssm:AddTagsToResource", "ssm:ListTagsForResource"], kept);
+        self.list_tasks();
+        self.allow(&["ecs:DescribeTasks"], self.tasks());
+    }
+
+    fn run(&mut self) {
+        self.attach();
+        self.run_task();
+    }
+
+    fn attach(&mut self) {
+        self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
+        self.allow(&["ecs:DescribeTaskDefinition"], vec!["*".to_owned()]);
+        self.allow(&["ecs:DescribeTasks"], self.tasks());
+        self.allow(&["logs:GetLogEvents"], vec![self.arn("logs", "log-group:*")]);
+    }
+
+    fn logs(&mut self) {
+        self.list_tasks();
+        self.allow(&["ecs:DescribeTaskDefinition"], vec!["*".to_owned()]);
+        self.allow(&["ecs:DescribeTasks"], self.tasks());
+        // Once ECS has forgotten the job's last task.
+        self.look_at_runs();
+    }
+
+    fn stop(&mut self) {
+        self.allow(&["ecs:DescribeTasks", "ecs:StopTask"], self.tasks());
+    }
+
+    fn list_tasks(&mut self) {
         let cluster = self.desired.cluster_arn();
         self.allow_when(&["ecs:ListTasks"], vec!["*".to_owned()], Some(("ArnEquals", "ecs:cluster", &cluster)));
-        let tasks = format!("{}/*", cluster.replacen(":cluster/", ":task/", 1));
-        self.allow(&["ecs:DescribeTasks"], vec![tasks]);
+    }
+
+    fn run_task(&mut self) {
+        let family = self.arn("ecs", &format!("task-definition/{}:*", self.desired.job.family));
+        let cluster = self.desired.cluster_arn();
+        self.allow_when(&["ecs:RunTask"], vec![family], Some(("ArnEquals", "ecs:cluster", &cluster)));
+        self.pass_task_roles();
+    }
+
+    fn tasks(&self) -> Vec<String> {
+        vec![format!("{}/*", self.desired.cluster_arn().replacen(":cluster/", ":task/", 1))]
     }
 
     fn enable(&mut self) {
@@ -187,7 +266,7 @@ impl Draft<'_> {
     }
 
     fn disable(&mut self) {
-        self.allow(&["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
+        self.allow(&["scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
         let actions = ["scheduler:GetSchedule", "scheduler:UpdateSchedule", "scheduler:DeleteSchedule"];
         self.allow(&actions, vec![self.schedule()]);
         self.pass_scheduler_role();
@@ -204,7 +283,7 @@ impl Draft<'_> {
             self.allow(&["ssm:DescribeParameters"], vec!["*".to_owned()]);
         }
         self.allow(&["ecs:DescribeTaskDefinition"], vec!["*".to_owned()]);
-        self.allow(&["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
+        self.allow(&["scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
         self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
         self.look_at_log_group();
         self.allow(&["ecs:DescribeClusters"], vec![self.desired.cluster_arn()]);
@@ -233,7 +312,7 @@ impl Draft<'_> {
                 ["iam:ListRolePolicies", "iam:ListAttachedRolePolicies", "iam:DeleteRolePolicy", "iam:DeleteRole"];
             self.allow(&actions, role);
         }
-        let actions = ["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource", "scheduler:DeleteScheduleGroup"];
+        let actions = ["scheduler:ListTagsForResource", "scheduler:DeleteScheduleGroup"];
         self.allow(&actions, vec![self.desired.group_arn()]);
         self.allow(&["scheduler:ListSchedules"], everything());
         self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
@@ -301,6 +380,12 @@ impl Draft<'_> {
         let mut roles = self.execution_role();
         roles.extend(self.roles.task.clone());
         roles
+    }
+
+    /// While there is no such role, IAM knows of no path: then the call is about the bare name.
+    fn scheduler_role_by_name(&self) -> Vec<String> {
+        let role = &self.desired.role;
+        vec![role.arn.clone(), self.desired.role_arn(&role.name)]
     }
 
     fn roles_with_our_policies(&self) -> Vec<String> {

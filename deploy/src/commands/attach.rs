@@ -15,7 +15,7 @@ use crate::exit::{Exit, Stop};
 use crate::model::run_task::{OCCURRENCE_VARIABLE, Occurrence, Run, RunTask, Starter};
 use crate::model::task::Task;
 use crate::run::ending::Ending;
-use crate::run::follow::{Watch, Watched, follow};
+use crate::run::follow::{UNKNOWN_FOR, Watch, Watched, follow};
 use crate::run::judge::judge;
 use crate::run::progress::Lines;
 
@@ -44,6 +44,7 @@ pub async fn run(context: &Context, args: AttachArgs) -> anyhow::Result<Exit> {
         stream: stream(context, &task.task_definition, name, task.id()).await?,
         awaits_report: proof == Proof::RunReport && starter != Starter::Run,
         timeout: args.timeout,
+        patience: UNKNOWN_FOR,
         lines: Lines::Beside,
     };
     let watched = follow(watch, task).await.map_err(|ending| not_well(context, &ending))?;

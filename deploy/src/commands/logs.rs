@@ -11,7 +11,7 @@ use crate::exit::{Exit, Stop};
 use crate::model::log::LogStream;
 use crate::model::task::Task;
 use crate::run::ending::Ending;
-use crate::run::follow::{Watch, follow};
+use crate::run::follow::{UNKNOWN_FOR, Watch, follow};
 use crate::run::judge::Report;
 use crate::run::progress::{Lines, Progress};
 use crate::run::tail::Tail;
@@ -94,6 +94,7 @@ async fn until_it_stops(context: &Context, task: Task, stream: LogStream, contai
         stream: Some(stream),
         awaits_report: false,
         timeout: Duration::MAX,
+        patience: UNKNOWN_FOR,
         lines: Lines::Data,
     };
     match follow(watch, task).await {

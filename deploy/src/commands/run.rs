@@ -13,7 +13,7 @@ use super::watched::{Waiting, aws_command, look_back, say_how_to_attach, say_sta
 use crate::exit::{Exit, Stop};
 use crate::model::run_task::Run;
 use crate::run::ending::Ending;
-use crate::run::follow::{Watch, Watched, follow};
+use crate::run::follow::{UNKNOWN_FOR, Watch, Watched, follow};
 use crate::run::judge::as_asked;
 use crate::run::progress::Lines;
 use crate::run::start::{ROLE_PROPAGATION, start};
@@ -65,6 +65,7 @@ pub async fn run(context: &Context, args: RunArgs) -> anyhow::Result<Exit> {
         stream: stream.map(|stream| stream.of_task(task.id())),
         awaits_report: false,
         timeout: args.waiting.timeout,
+        patience: UNKNOWN_FOR,
         lines: Lines::Data,
     };
     let watched = follow(watch, task).await.map_err(|ending| not_run(context, &ending))?;

@@ -75,7 +75,7 @@ pub async fn ours(context: &Context, desired: &Desired, reference: &str) -> anyh
             desired.job.name,
             task.family_and_revision()
         );
-        Stop::refused(what, format!("see which one is: {} status", context.program)).into()
+        Stop::refused(what, format!("the job's newest one: {} logs", context.program)).into()
     })
 }
 

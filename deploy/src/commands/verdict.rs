@@ -18,7 +18,7 @@ const FORMAT: &str = "trigger-now/1";
 /// The end of a run that proves nothing, as an error with its way out; the run was started by `verb`.
 pub fn not_proven(context: &Context, verb: &str, task: Option<&str>, ending: &Ending, as_json: bool) -> Stop {
     let then = match ending.goes_on() {
-        Some(_) => "when the task has stopped",
+        Some(_) => "only a run that is watched to its end counts; when the task has stopped",
         None => "no run counts until one is proven",
     };
     let hint = format!("{}\n{then}: {} {verb}", ending.hint(&context.program), context.program);

@@ -13,7 +13,7 @@ use crate::explain;
 use crate::model::run_task::Run;
 use crate::model::task::Task;
 use crate::run::ending::Ending;
-use crate::run::follow::{Watch, Watched, follow};
+use crate::run::follow::{UNKNOWN_FOR, Watch, Watched, follow};
 use crate::run::judge::{Proven, judge};
 use crate::run::progress::Lines;
 use crate::run::timeline::timeline;
@@ -34,6 +34,7 @@ pub async fn to_its_end(
         stream: look.stream(&task),
         awaits_report: proof == Proof::RunReport,
         timeout,
+        patience: UNKNOWN_FOR,
         lines: Lines::Beside,
     };
     let watched = follow(watch, task).await?;

@@ -91,7 +91,7 @@ pub enum Ending {
         reason: String,
     },
     /// Another task than the schedule's Input asks for.
-    #[error("the task is not the one that the schedule asks for (exit code {exit_code}): {}", .differences.join("; "))]
+    #[error("the task is not the one that was asked for (exit code {exit_code}): {}", .differences.join("; "))]
     NotAsAsked {
         /// The exit code.
         exit_code: i32,

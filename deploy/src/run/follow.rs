@@ -17,7 +17,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 /// The pause between two looks at its log.
 const LOG_PAUSE: Duration = Duration::from_secs(1);
 /// ECS is eventually consistent: a task that has just been started may be unknown for a while.
-const UNKNOWN_FOR: Duration = Duration::from_secs(60);
+pub const UNKNOWN_FOR: Duration = Duration::from_secs(60);
 /// Lines reach the log group seconds after they were printed. How long a stopped task's stream must be quiet before a report
 /// that is still missing counts as missing ...
 const QUIET_WITHOUT_REPORT: Duration = Duration::from_secs(10);
@@ -40,6 +40,8 @@ pub struct Watch<'a> {
     pub awaits_report: bool,
     /// How long it may take.
     pub timeout: Duration,
+    /// How long ECS may not know it, or not answer; [`UNKNOWN_FOR`].
+    pub patience: Duration,
     /// Where the lines go.
     pub lines: Lines,
 }
@@ -111,7 +113,7 @@ async fn until_stopped(
         }
         last_look = Instant::now();
         pause = (pause * 3 / 2).min(LONGEST_PAUSE);
-        let out_of_patience = last_seen.elapsed() >= UNKNOWN_FOR;
+        let out_of_patience = last_seen.elapsed() >= watch.patience;
         match watch.aws.task(watch.cluster, &task.arn).await {
             Ok(Some(seen)) => {
                 task = seen;

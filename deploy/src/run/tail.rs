@@ -15,6 +15,8 @@ use crate::model::log::{LogLine, LogStream};
 
 /// How long a read that fails is tried again: a log that is away for a moment ends no proof.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The pause between two looks at the log of a task that has stopped.
+const PAUSE: Duration = Duration::from_millis(300);
 /// How many of the last lines are kept, for whoever looks back.
 const KEPT: usize = 20;
 
@@ -85,6 +87,7 @@ impl<'a> Tail<'a> {
 
     /// Reads on after the task has stopped until nothing has come for as long as `enough` says.
     pub async fn drain(&mut self, progress: &mut Progress, enough: impl Fn(&Report) -> Duration) {
+        self.pull(progress).await;
         let mut quiet_since = Instant::now();
         while self.stream.is_some() {
             // What cannot be read is not quiet.
@@ -94,7 +97,7 @@ impl<'a> Tail<'a> {
                 }
                 quiet_since = Instant::now();
             }
-            tokio::time::sleep(Duration::from_millis(300)).await;
+            tokio::time::sleep(PAUSE).await;
             if self.pull(progress).await || self.failing_since.is_some() {
                 quiet_since = Instant::now();
             }
@@ -111,7 +114,13 @@ impl<'a> Tail<'a> {
         let (mut place, mut again) = (Place::default(), HashMap::<u64, u32>::new());
         let (mut report, mut is_late, mut any) = (Report::Missing, false, false);
         loop {
-            let Some(Page { events, token, is_last }) = self.page(place.token.clone()).await else { return any };
+            let Some(Page { events, token, is_last }) = self.page(place.token.clone()).await else {
+                if self.failing_since.is_none() || self.stream.is_none() {
+                    return any;
+                }
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            };
             for event in events {
                 let key = fingerprint(&event);
                 let times = again.entry(key).and_modify(|times| *times += 1).or_insert(1);
@@ -134,6 +143,8 @@ impl<'a> Tail<'a> {
             }
         }
         self.report = report;
+        // It has come as far as the other one, and further by what arrived meanwhile.
+        self.place = place;
         any
     }
 
@@ -166,11 +177,12 @@ impl<'a> Tail<'a> {
         }
     }
 
-    fn show(&mut self, line: LogLine, progress: &mut Progress) {
+    fn show(&mut self, mut line: LogLine, progress: &mut Progress) {
         match of_line(&line) {
             Some(Report::Found(report)) => {
                 let summary = format!("run report: {}, {} fetched", report.outcome, report.fetched);
                 progress.report(&line.text, &summary);
+                line.text = summary;
             }
             _ => progress.log(&line.text),
         }

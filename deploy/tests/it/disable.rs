@@ -65,3 +65,26 @@ fn when_aws_refuses_the_schedule_is_saved_and_can_be_deleted() {
     let said = String::from_utf8(scene.expect(&["disable"], 0).stdout).unwrap();
     assert!(said.contains("there is no schedule"), "{said}");
 }
+
+#[test]
+fn a_document_that_is_gone_keeps_nobody_from_looking_or_switching_off() {
+    let scene = Scene::applied();
+    scene.expect(&["trigger-now"], 0);
+    scene.expect(&["enable"], 0);
+    scene.edit_config(|config| {
+        *config = config.replace("container = ", "task_definition = \"gone.json\"\ncontainer = ")
+    });
+    for verb in
+        [&["plan"][..], &["apply", "--yes"], &["trigger-now"], &["enable"], &["verify"], &["export", "--terraform"]]
+    {
+        let said = String::from_utf8(scene.expect(verb, 64).stderr).unwrap();
+        assert!(said.starts_with("error: cannot use gone.json: No such file"), "{said}");
+    }
+    // What fires is not what deploy.toml says, as far as anybody can tell.
+    let said = String::from_utf8(scene.expect(&["status"], 5).stdout).unwrap();
+    assert!(said.contains("ENABLED, cron(0 4 1 * ? *)") && said.contains("(cannot use gone.json: "), "{said}");
+    scene.expect(&["disable"], 0);
+    assert_eq!(scene.schedule()["State"], "DISABLED");
+    let said = String::from_utf8(scene.expect(&["destroy", "--yes"], 0).stdout).unwrap();
+    assert!(said.contains("policy geuneul-execution/geuneul-deploy-library-sync"), "{said}");
+}

@@ -8,6 +8,7 @@ use deploy::one_off;
 use rehearsal::local_aws::User;
 use serde_json::{Value, json};
 
+use crate::everything::say_everything;
 use crate::inside;
 use crate::scene::{JOB, Scene};
 
@@ -105,9 +106,11 @@ fn what_only_looks_is_exactly_allowed() {
     read(&scene, "verify", &["verify"], 0);
 }
 
+/// With everything said that can be said: a boundary, a path, a key of one's own, a dead-letter queue.
 #[test]
 fn apply_is_exactly_allowed() {
     let scene = Scene::enforcing();
+    say_everything(&scene);
     let begin = |scene: &Scene| {
         scene.expect(&["destroy", "--yes"], 0);
         // A revision without the secret, so that one has to be registered.
@@ -130,6 +133,7 @@ fn apply_is_exactly_allowed() {
             }] });
             let role = format!("{JOB}-scheduler");
             cloud.update_trust(&role, &PolicyDocument(anybody.to_string())).await.unwrap();
+            cloud.put_boundary(&role, "arn:aws:iam::aws:policy/ReadOnlyAccess").await.unwrap();
         });
         leave_a_one_off(scene);
     };
@@ -201,6 +205,35 @@ struct End<'a>(&'a AtomicBool);
 impl Drop for End<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn working_the_job_is_exactly_allowed() {
+    let scene = Scene::enforcing();
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    scene.expect(&["trigger-now"], 0);
+    let said = String::from_utf8(scene.expect(&["logs"], 0).stderr).unwrap();
+    let newest = said.split_whitespace().nth(1).unwrap();
+    read(&scene, "attach", &["attach", newest], 0);
+    read(&scene, "run", &["run", "--", "x"], 0);
+    let forgotten = |scene: &Scene| scene.aws.hide_tasks(1).unwrap();
+    let commands: [(&[&str], i32); 2] = [(&["logs"], 0), (&["logs"], 0)];
+    Story { whom: "logs", begin: &nothing, meanwhile: &forgotten, commands: &commands }.is_exactly_allowed(&scene);
+
+    // A task each, so that each story has one to stop; what has stopped needs no right to stop it.
+    scene.next_script("exec sleep 600");
+    let whole = policy(&scene, "stop");
+    let stop = |policy: &Value| {
+        scene.expect(&["run", "--no-wait", "--", "x"], 0);
+        let listed = scene.call("ecs", "ListTasks", &json!({ "cluster": scene.world.cluster }));
+        let task = listed["taskArns"].as_array().unwrap().last().unwrap().as_str().unwrap().to_owned();
+        run(&scene, &scene.aws.user("stop", policy).unwrap(), &["stop", &task])
+    };
+    assert_eq!(stop(&whole).0, 0);
+    for (action, less) in without_one(&whole) {
+        let (code, said) = stop(&less);
+        assert!(code == 1 && said.contains(&action), "{action}: {said}");
     }
 }
 

@@ -17,8 +17,8 @@ OUT_OF_MEMORY = "OutOfMemoryError: Container killed due to memory usage"
 
 
 def add(fate):
-    """{"fate": "out-of-memory"} | {"fate": "spot-interruption"} | {"fate": "host-lost"} | {"fate": "no-start", "reason": words}."""
-    if fate.get("fate") not in ("out-of-memory", "no-start", *TAKEN):
+    """{"fate": "out-of-memory"} | {"fate": "spot-interruption"} | {"fate": "host-lost"} | {"fate": "no-start" | "lost", "reason": words}."""
+    if fate.get("fate") not in ("out-of-memory", "no-start", "lost", *TAKEN):
         raise ValueError(f"not a fate: {fate}")
     with _lock:
         _next.append(fate)

@@ -262,6 +262,9 @@ class _Run:
         threads = []
         if self._fate and self._fate["fate"] == "no-start":
             raise _CannotStart(self._fate["reason"])
+        if self._fate and self._fate["fate"] == "lost":
+            self.stop(None, self._fate["reason"])
+            return []
         try:
             for definition, shown in zip(self._definition["containerDefinitions"], self._task["containers"], strict=True):
                 threads.append(self._start_container(definition, overrides[definition["name"]], shown))
@@ -287,7 +290,7 @@ class _Run:
         try:
             digest = engine.digest(definition["image"])
             with _changed:
-                self._task["pullStoppedAt"] = time.time()
+                self._task.setdefault("pullStoppedAt", time.time())
             with self._lock:
                 if self._end:  # stopped before this container could start
                     return None

@@ -112,6 +112,11 @@ pub enum Fate {
         /// In ECS's words.
         reason: String,
     },
+    /// The same, and ECS gives no code of what stopped it.
+    Lost {
+        /// In ECS's words.
+        reason: String,
+    },
 }
 
 /// One occurrence of a schedule that fired.

@@ -21,16 +21,13 @@ impl Ending {
                     "put right what is wrong on the way: {program} plan shows what {program} apply would do about it"
                 )
             }
-            Ending::TimedOut { task, .. } => format!(
-                "follow it again: {program} attach {task}\nonly a run that is watched to its end counts; --timeout gives it longer"
-            ),
-            Ending::Detached { task } => {
-                format!("follow it again: {program} attach {task}\nonly a run that is watched to its end counts")
+            Ending::TimedOut { task, .. } => {
+                format!("follow it again: {program} attach {task}\n--timeout waits longer")
             }
-            Ending::Unwatched { task, .. } => format!(
-                "looking needs ecs:DescribeTasks; when the cause is gone: {program} attach {task}\n\
-                 only a run that is watched to its end counts"
-            ),
+            Ending::Detached { task } => format!("follow it again: {program} attach {task}"),
+            Ending::Unwatched { task, .. } => {
+                format!("looking needs ecs:DescribeTasks; when the cause is gone: {program} attach {task}")
+            }
             Ending::NeverStarted { reason } => start_hint(reason).to_owned(),
             Ending::NotAsAsked { differences, .. } => not_as_asked(differences, program),
             Ending::NotReplaced { .. } => format!(
@@ -51,6 +48,10 @@ impl Ending {
                 "look at what would go, with the schedule's own command: {program} run -- ... --ingest.dry-run=true\n\
                  when it is right, confirm it once: {program} run -- ... --ingest.confirm-deactivations=N"
             ),
+            Ending::LogNotRead { why } if why.contains("has no stream") => {
+                "the task's revision names another log group, prefix or region than the one that was looked at; or its lines came late"
+                    .to_owned()
+            }
             other => other.sentence().to_owned(),
         }
     }

@@ -241,7 +241,7 @@ fn a_task_ends_as_its_fate_wants() {
 fn lines_arrive_late_in_pages_and_in_pieces() {
     let stage = stage();
     stage.local.late_lines(2, 2).unwrap();
-    let task = stage.run(&stage.world.task_definition, "echo 1; echo 2; echo 3");
+    let task = stage.run(&stage.world.task_definition, "echo 1; echo 2; sleep 0.02; echo 3");
     assert_eq!(stage.output(&task), ["1", "3"]);
     assert_eq!(stage.output(&task), ["1", "2", "3"], "a late line has its own time");
     stage.local.clear_faults().unwrap();
