@@ -195,7 +195,7 @@ impl Draft<'_> {
         self.look();
         self.look_at_receipt();
         self.look_at_runs();
-        self.watch(vec![self.receipt()]);
+        self.watch(vec![self.receipt(), self.scheduled_path()]);
         self.run_task();
     }
 

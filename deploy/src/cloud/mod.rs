@@ -5,7 +5,6 @@
 
 mod client;
 mod clusters;
-mod dead_letters;
 mod error;
 mod history;
 mod identity;
