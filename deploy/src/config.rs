@@ -12,13 +12,13 @@ mod secret;
 mod timing;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Stop;
 use crate::model::{Launch, Network, Tags};
+use crate::receipt::Path;
 use crate::secret::Origin;
 
 pub use document::{Document, Unusable};
@@ -132,6 +132,8 @@ pub struct Gate {
     pub proof: Proof,
     /// How old a proof may be.
     pub max_age: Duration,
+    /// By which way a run must have been started: `Scheduler` wants the record of the scheduled path beside the receipt.
+    pub path: Path,
 }
 
 /// What a run must show.
@@ -146,7 +148,7 @@ pub enum Proof {
 
 impl Config {
     /// Parses the text of `deploy.toml`. `path` names it in errors, and is where the files that it names are looked for.
-    pub fn parse(text: &str, path: &Path) -> anyhow::Result<Config> {
+    pub fn parse(text: &str, path: &std::path::Path) -> anyhow::Result<Config> {
         let at = Place { text, path };
         let file: File = toml::from_str(text).map_err(|error| at.syntax(&error))?;
         let account = at.check(file.account, "account", "twelve digits", |v| {

@@ -10,6 +10,7 @@ use crate::config::{Config, Document, Job, Timing, Unusable};
 use crate::model::run_task::Parts;
 use crate::model::{PolicyDocument, Tags, TaskDefinitionRef, parameter, tags};
 use crate::receipt::Owner;
+use crate::scheduled_path;
 use crate::secret::Origin;
 use crate::templates;
 
@@ -33,6 +34,8 @@ pub struct Desired {
     pub owner: Owner,
     /// Where the receipt of the proven run is kept.
     pub receipt_parameter: String,
+    /// Where the record of the proven scheduled path is kept.
+    pub scheduled_path_parameter: String,
 }
 
 /// A secret's parameter.
@@ -99,6 +102,7 @@ impl Desired {
             parameters: job.secrets.iter().map(parameter).collect(),
             role,
             receipt_parameter: Owner::of(config, job).parameter(&config.app),
+            scheduled_path_parameter: scheduled_path::parameter(&config.app, &job.name),
             owner: Owner::of(config, job),
             job: job.clone(),
         }

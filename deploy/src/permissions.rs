@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
 use crate::desired::Desired;
+use crate::one_off;
 
 /// Whom the policy is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -19,6 +20,16 @@ pub enum For {
     Apply,
     /// Whoever runs `deploy trigger-now`.
     Trigger,
+    /// Whoever runs `deploy trigger-now --via-scheduler`: no right to run a task, only to let Scheduler do it.
+    TriggerViaScheduler,
+    /// Whoever runs `deploy run`.
+    Run,
+    /// Whoever runs `deploy attach`.
+    Attach,
+    /// Whoever runs `deploy logs`.
+    Logs,
+    /// Whoever runs `deploy stop`.
+    Stop,
     /// Whoever runs `deploy enable`.
     Enable,
     /// Whoever runs `deploy disable`, `--delete` included.
@@ -51,6 +62,11 @@ pub fn policy(desired: &Desired, roles: &TaskRoles, wanted: For) -> Value {
         For::Plan => draft.plan(),
         For::Apply => draft.apply(),
         For::Trigger => draft.trigger(),
+        For::TriggerViaScheduler => draft.trigger_via_scheduler(),
+        For::Run => draft.run(),
+        For::Attach => draft.attach(),
+        For::Logs => draft.logs(),
+        For::Stop => draft.stop(),
         For::Enable => draft.enable(),
         For::Disable => draft.disable(),
         For::Status => draft.status(),
@@ -102,7 +118,7 @@ impl Draft<'_> {
     }
 
     fn look_at_receipt(&mut self) {
-        self.allow(&["ssm:GetParameter"], vec![self.receipt()]);
+        self.allow(&["ssm:GetParameters"], vec![self.receipt(), self.scheduled_path()]);
     }
 
     fn look_at_log_group(&mut self) {
@@ -154,6 +170,8 @@ impl Draft<'_> {
         self.allow(&["scheduler:CreateScheduleGroup", "scheduler:TagResource"], vec![self.desired.group_arn()]);
         self.allow(&["scheduler:CreateSchedule", "scheduler:UpdateSchedule"], vec![self.schedule()]);
         self.pass_scheduler_role();
+        // What a run by Scheduler left behind.
+        self.allow(&["scheduler:GetSchedule", "scheduler:DeleteSchedule"], vec![self.one_off()]);
     }
 
     /// SSM encrypts with a key of one's own in the caller's name: `kms:Encrypt`, since values are of the standard tier (the advanced
@@ -177,16 +195,66 @@ impl Draft<'_> {
         self.look();
         self.look_at_receipt();
         self.look_at_runs();
-        let receipt = vec![self.receipt()];
-        self.allow(&["ssm:PutParameter", "ssm:AddTagsToResource", "ssm:ListTagsForResource"], receipt);
+        self.watch(vec![self.receipt()]);
+        self.run_task();
+    }
+
+    /// Scheduler's role starts the task: the caller hands over that role, and starts nothing.
+    fn trigger_via_scheduler(&mut self) {
+        self.look();
+        self.look_at_receipt();
+        self.allow(&["logs:GetLogEvents"], vec![self.arn("logs", "log-group:*")]);
+        self.watch(vec![self.receipt(), self.scheduled_path()]);
+        let actions = ["scheduler:GetSchedule", "scheduler:CreateSchedule", "scheduler:DeleteSchedule"];
+        self.allow(&actions, vec![self.one_off()]);
+        self.pass_scheduler_role();
+    }
+
+    /// A run from its start to what it leaves behind.
+    fn watch(&mut self, kept: Vec<String>) {
+        self.allow(&["ssm:PutParameter", "ssm:AddTagsToResource", "ssm:ListTagsForResource"], kept);
+        self.list_tasks();
+        self.allow(&["ecs:DescribeTasks"], self.tasks());
+    }
+
+    fn run(&mut self) {
+        self.attach();
+        self.run_task();
+    }
+
+    fn attach(&mut self) {
+        self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
+        self.allow(&["ecs:DescribeTaskDefinition"], vec!["*".to_owned()]);
+        self.allow(&["ecs:DescribeTasks"], self.tasks());
+        self.allow(&["logs:GetLogEvents"], vec![self.arn("logs", "log-group:*")]);
+    }
+
+    fn logs(&mut self) {
+        self.list_tasks();
+        self.allow(&["ecs:DescribeTaskDefinition"], vec!["*".to_owned()]);
+        self.allow(&["ecs:DescribeTasks"], self.tasks());
+        // Once ECS has forgotten the job's last task.
+        self.look_at_runs();
+    }
+
+    fn stop(&mut self) {
+        self.allow(&["ecs:DescribeTasks", "ecs:StopTask"], self.tasks());
+    }
+
+    fn list_tasks(&mut self) {
         let cluster = self.desired.cluster_arn();
-        let on_the_cluster = Some(("ArnEquals", "ecs:cluster", cluster.as_str()));
-        self.allow_when(&["ecs:ListTasks"], vec!["*".to_owned()], on_the_cluster);
+        self.allow_when(&["ecs:ListTasks"], vec!["*".to_owned()], Some(("ArnEquals", "ecs:cluster", &cluster)));
+    }
+
+    fn run_task(&mut self) {
         let family = self.arn("ecs", &format!("task-definition/{}:*", self.desired.job.family));
-        self.allow_when(&["ecs:RunTask"], vec![family], on_the_cluster);
-        let tasks = format!("{}/*", cluster.replacen(":cluster/", ":task/", 1));
-        self.allow(&["ecs:DescribeTasks"], vec![tasks]);
+        let cluster = self.desired.cluster_arn();
+        self.allow_when(&["ecs:RunTask"], vec![family], Some(("ArnEquals", "ecs:cluster", &cluster)));
         self.pass_task_roles();
+    }
+
+    fn tasks(&self) -> Vec<String> {
+        vec![format!("{}/*", self.desired.cluster_arn().replacen(":cluster/", ":task/", 1))]
     }
 
     fn enable(&mut self) {
@@ -230,7 +298,7 @@ impl Draft<'_> {
     fn destroy(&mut self) {
         let everything = || vec!["*".to_owned()];
         let mut parameters = self.parameters();
-        parameters.push(self.receipt());
+        parameters.extend([self.receipt(), self.scheduled_path()]);
         self.allow(&["ssm:DescribeParameters"], everything());
         self.allow(&["ssm:ListTagsForResource", "ssm:DeleteParameter"], parameters);
         self.allow(&["ecs:DescribeTaskDefinition"], everything());
@@ -247,7 +315,8 @@ impl Draft<'_> {
         let actions = ["scheduler:ListTagsForResource", "scheduler:DeleteScheduleGroup"];
         self.allow(&actions, vec![self.desired.group_arn()]);
         self.allow(&["scheduler:ListSchedules"], everything());
-        self.allow(&["scheduler:GetSchedule", "scheduler:DeleteSchedule"], vec![self.schedule()]);
+        self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
+        self.allow(&["scheduler:DeleteSchedule"], vec![self.schedule(), self.one_off()]);
     }
 
     /// The same document that `apply` writes.
@@ -280,8 +349,19 @@ impl Draft<'_> {
         self.desired.parameter_arn(&self.desired.receipt_parameter)
     }
 
+    fn scheduled_path(&self) -> String {
+        self.desired.parameter_arn(&self.desired.scheduled_path_parameter)
+    }
+
     fn schedule(&self) -> String {
         self.arn("scheduler", &format!("schedule/{}/{}", self.desired.timing().group, self.desired.job.name))
+    }
+
+    fn one_off(&self) -> String {
+        self.arn(
+            "scheduler",
+            &format!("schedule/{}/{}", self.desired.timing().group, one_off::name(&self.desired.job.name)),
+        )
     }
 
     fn any_role(&self) -> String {

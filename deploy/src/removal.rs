@@ -9,6 +9,7 @@ use std::fmt;
 use crate::desired::{Desired, SCHEDULER_POLICY_NAME, role_name};
 use crate::model::{Group, Live, Parameter, Schedule, Seen, State, tags};
 use crate::observe::execution_role;
+use crate::one_off;
 use crate::plan::granted_in_other_region;
 use crate::templates::EXECUTION_POLICY_SID;
 
@@ -23,6 +24,13 @@ pub enum Removal {
         name: String,
         /// Whether it fires now.
         state: State,
+    },
+    /// The one-off schedule of a run by Scheduler, which that run left behind.
+    OneOff {
+        /// Its group.
+        group: String,
+        /// Its name.
+        name: String,
     },
     /// The schedule group, when nothing else is in it.
     Group {
@@ -54,6 +62,7 @@ impl fmt::Display for Removal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Removal::Schedule { group, name, state } => write!(f, "schedule {group}/{name}, {state}"),
+            Removal::OneOff { group, name } => write!(f, "one-off schedule {group}/{name}"),
             Removal::Group { name } => write!(f, "schedule group {name}"),
             Removal::RolePolicy { role, policy } => write!(f, "policy {role}/{policy}"),
             Removal::Role { name } => write!(f, "role {name}"),
@@ -80,6 +89,8 @@ pub struct Beside {
     pub schedules: Seen<Vec<String>>,
     /// The parameter of the receipt.
     pub receipt: Seen<Parameter>,
+    /// The parameter of the record of the scheduled path.
+    pub scheduled_path: Seen<Parameter>,
 }
 
 /// What goes, in this order, and what stays.
@@ -99,6 +110,8 @@ pub fn removals(desired: &Desired, live: &Live, beside: &Beside) -> Removals {
     plan.scheduler_role(desired, live);
     plan.execution_policy(desired, live);
     plan.parameter(&beside.receipt, &desired.receipt_parameter, "the receipt", &desired.job.name);
+    let (path, name) = (&beside.scheduled_path, &desired.scheduled_path_parameter);
+    plan.parameter(path, name, "the record of the scheduled path", &desired.job.name);
     for (wanted, seen) in desired.parameters.iter().zip(&live.parameters) {
         plan.parameter(seen, &wanted.name, &format!("the secret {}", wanted.env), &desired.job.name);
     }
@@ -150,17 +163,23 @@ impl Removals {
                 self.steps.push(Removal::Schedule { group: group.clone(), name: job.clone(), state });
             }
         }
+        let name = one_off::name(job);
+        if beside.schedules.present().is_some_and(|names| names.contains(&name)) {
+            self.steps.push(Removal::OneOff { group: group.clone(), name: name.clone() });
+        }
         match &beside.schedules {
             _ if group == "default" => self.leave(the_group, "AWS's own, which cannot be deleted"),
             Seen::Hidden { why } => self.unread(the_group, why),
             Seen::Absent => {}
-            Seen::Present(names) => match names.iter().filter(|name| *name != job).collect::<Vec<_>>().as_slice() {
-                [] => self.steps.push(Removal::Group { name: group.clone() }),
-                others => {
-                    let others = others.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
-                    self.leave(the_group, format!("other schedules are in it, and would go with it: {others}"));
+            Seen::Present(names) => {
+                match names.iter().filter(|one| *one != job && **one != name).collect::<Vec<_>>().as_slice() {
+                    [] => self.steps.push(Removal::Group { name: group.clone() }),
+                    others => {
+                        let others = others.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
+                        self.leave(the_group, format!("other schedules are in it, and would go with it: {others}"));
+                    }
                 }
-            },
+            }
         }
     }
 

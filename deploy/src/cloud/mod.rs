@@ -6,10 +6,13 @@
 mod client;
 mod clusters;
 mod error;
+mod history;
 mod identity;
 mod log_groups;
 mod logs;
+mod one_off;
 mod parameters;
+mod queues;
 mod raw;
 mod receipts;
 mod removals;
@@ -128,10 +131,13 @@ pub trait Clusters {
     fn cluster(&self, name: &str) -> impl Future<Output = Answer<String>>;
 }
 
-/// Receipts of proven runs.
+/// Receipts of proven runs, and records of the proven scheduled path.
 pub trait Receipts {
-    /// The text of a job's receipt, by the parameter's name; see [`crate::receipt::Owner::parameter`].
+    /// The text of a job's receipt or record, by the parameter's name; see [`crate::receipt::Owner::parameter`] and
+    /// [`crate::scheduled_path::parameter`].
     fn receipt(&self, name: &str) -> impl Future<Output = Answer<String>>;
+    /// Both at once, in one call: the texts that there are.
+    fn receipts(&self, names: [&str; 2]) -> impl Future<Output = Answer<[Option<String>; 2]>>;
 }
 
 /// What `plan` and `apply` need.

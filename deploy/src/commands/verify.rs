@@ -46,7 +46,7 @@ pub async fn run(context: &Context, args: VerifyArgs) -> anyhow::Result<Exit> {
 }
 
 /// What a plan does not look at, in two rounds of concurrent calls.
-async fn gather(context: &Context, look: &Look) -> anyhow::Result<Facts> {
+pub(super) async fn gather(context: &Context, look: &Look) -> anyhow::Result<Facts> {
     let (aws, desired, live) = (&context.aws, &look.desired, &look.live);
     let schedule = live.schedule.present();
     let input = schedule.and_then(|schedule| RunTask::from_scheduler_input(schedule.input().unwrap_or_default()).ok());

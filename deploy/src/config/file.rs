@@ -13,6 +13,7 @@ use super::timing::ScheduleTable;
 use super::{Gate, Job, Proof, RevisionPolicy, document};
 use crate::model::run_task::CapacityProvider;
 use crate::model::{Launch, Network, Tags, tags};
+use crate::receipt::Path;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,6 +86,7 @@ struct IngestTable {
 struct GateTable {
     proof: Option<Proof>,
     max_age: Option<Spanned<String>>,
+    path: Option<Path>,
 }
 
 impl JobTable {
@@ -202,6 +204,7 @@ impl JobTable {
                     }
                     None => Duration::from_secs(7 * 24 * 3600),
                 },
+                path: self.gate.path.unwrap_or(Path::Direct),
             },
             name,
         })

@@ -73,6 +73,7 @@ fn live() -> Live {
         cluster: Seen::Present("ACTIVE".to_owned()),
         log_group: None,
         receipt: Seen::Absent,
+        scheduled_path: Seen::Absent,
     };
     with_input(&mut live, parts());
     live

@@ -19,11 +19,11 @@ fn receipt(proof: Proof) -> Seen<Result<Receipt, ReceiptError>> {
 }
 
 fn gate(proof: Proof) -> Gate {
-    Gate { proof, max_age: Duration::from_secs(7 * 24 * 3600) }
+    Gate { proof, max_age: Duration::from_secs(7 * 24 * 3600), path: Path::Direct }
 }
 
 fn reasons(receipt: &Seen<Result<Receipt, ReceiptError>>, now: &Fingerprint, proof: Proof, clock: &str) -> String {
-    match open(receipt, now, &gate(proof), clock.parse().unwrap()) {
+    match open(receipt, &Seen::Absent, now, &gate(proof), clock.parse().unwrap()) {
         Ok(_) => "open".to_owned(),
         Err(closed) => closed.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
     }
@@ -47,12 +47,12 @@ fn only_a_young_proof_of_this_very_world_opens() {
     let mut row = |reasons: String| table.push_str(&format!("{reasons}\n"));
     let void = |ending: Option<&str>| {
         let by = "arn:aws:iam::123456789012:user/kim".to_owned();
-        Void { since: soon.parse().unwrap(), by, ending: ending.map(str::to_owned) }
+        Void { since: soon.parse().unwrap(), by, ending: ending.map(str::to_owned), overridden: None }
     };
     let owner = Owner { job: "a".to_owned(), account: "b".to_owned(), region: "c".to_owned() };
     for receipt in [
         Seen::Absent,
-        Seen::Hidden { why: "ssm:GetParameter denied".to_owned() },
+        Seen::Hidden { why: "ssm:GetParameters denied".to_owned() },
         Seen::Present(Receipt::read("by hand", &owner)),
         Seen::Present(Ok(Receipt::Void(void(None)))),
         Seen::Present(Ok(Receipt::Void(void(Some("container ingest ended with exit code 70"))))),

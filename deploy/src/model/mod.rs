@@ -20,6 +20,7 @@ pub use tags::Tags;
 pub use task_definition::{TaskDefinition, TaskDefinitionRef};
 
 use crate::receipt::{Receipt, ReceiptError};
+use crate::scheduled_path::{ScheduledPath, ScheduledPathError};
 
 /// What a look at one thing found. "Absent" and "not allowed to look" are different answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,4 +110,6 @@ pub struct Live {
     pub log_group: Option<(String, Seen<()>)>,
     /// What the newest run by hand left, or why it cannot be read.
     pub receipt: Seen<Result<Receipt, ReceiptError>>,
+    /// The newest proof that Scheduler can start the job, or why it cannot be read.
+    pub scheduled_path: Seen<Result<ScheduledPath, ScheduledPathError>>,
 }

@@ -48,7 +48,7 @@ fn said(file: &str, definition: &Value, roles: &[Role]) -> String {
         Ok(config) => config,
         Err(error) => {
             let stop = error.downcast_ref::<Stop>().expect("a usage error");
-            writeln!(out, "  {}: {stop}\n      hint: {}", stop.exit as u8, stop.hint).unwrap();
+            writeln!(out, "  {}: {stop}\n      hint: {}", stop.exit.code(), stop.hint).unwrap();
             return out;
         }
     };

@@ -18,7 +18,7 @@ fn said(text: &str) -> String {
         },
     };
     let stop = error.downcast_ref::<Stop>().expect("a usage error");
-    assert_eq!(stop.exit as u8, 64);
+    assert_eq!(stop.exit.code(), 64);
     format!("{stop}\n    hint: {}\n", stop.hint)
 }
 

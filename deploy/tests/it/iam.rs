@@ -1,9 +1,11 @@
 //! `iam --for VERB`: with exactly that policy the verb succeeds, and without any one of its actions it does not, or says what it misses.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use deploy::cloud::{Roles, Schedules};
 use deploy::model::{PolicyDocument, State};
+use deploy::one_off;
 use rehearsal::local_aws::User;
 use serde_json::{Value, json};
 
@@ -147,6 +149,7 @@ fn apply_is_exactly_allowed() {
             cloud.update_trust(&role, &PolicyDocument(anybody.to_string())).await.unwrap();
             cloud.put_boundary(&role, "arn:aws:iam::aws:policy/ReadOnlyAccess").await.unwrap();
         });
+        leave_a_one_off(scene);
     };
     let apply: (&[&str], i32) = (&["apply", "--disabled", "--yes"], 0);
     Story { whom: "apply", begin: &begin, meanwhile: &drift, commands: &[apply, apply] }.is_exactly_allowed(&scene);
@@ -179,6 +182,86 @@ fn enable_is_exactly_allowed() {
     let disabled = |scene: &Scene| drop(scene.expect(&["disable"], 0));
     let story = Story { whom: "enable", begin: &disabled, meanwhile: &nothing, commands: &[(&["enable"], 0)] };
     story.is_exactly_allowed(&scene);
+}
+
+/// What a killed run left behind: a one-off schedule that will never fire.
+fn leave_a_one_off(scene: &Scene) {
+    inside::run(async {
+        let cloud = inside::cloud(scene).await;
+        let job = cloud.schedule(JOB, JOB).await.unwrap();
+        let input = job.input().unwrap().to_owned();
+        let left = one_off::schedule(&job, JOB, input, "2026-01-01T00:00:00Z".parse().unwrap());
+        drop(cloud.create_schedule(&left).await); // it may be there already
+    });
+}
+
+#[test]
+fn trigger_now_via_scheduler_is_exactly_allowed() {
+    let scene = Scene::enforcing();
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    let begin = |scene: &Scene| {
+        let parameters = [scene.receipt_parameter(), format!("/geuneul-deploy/{JOB}/scheduled-path")];
+        inside::run(async {
+            let cloud = inside::cloud(scene).await;
+            for parameter in &parameters {
+                cloud.delete_parameter(parameter).await.unwrap();
+            }
+        });
+        leave_a_one_off(scene);
+    };
+    let commands: [(&[&str], i32); 1] = [(&["trigger-now", "--via-scheduler"], 0)];
+    // Scheduler's clock is at the one-off schedule's moment as soon as there is one.
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let aws = &scene.aws;
+        let over = &over;
+        scope.spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                let _none_yet = aws.advance_to_next_fire(&format!("{JOB}/once.{JOB}"));
+            }
+        });
+        let _ends = End(over);
+        let whom = "trigger-via-scheduler";
+        Story { whom, begin: &begin, meanwhile: &nothing, commands: &commands }.is_exactly_allowed(&scene);
+    });
+}
+
+/// Ends the other thread, also when this one panics.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn working_the_job_is_exactly_allowed() {
+    let scene = Scene::enforcing();
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    scene.expect(&["trigger-now"], 0);
+    let said = String::from_utf8(scene.expect(&["logs"], 0).stderr).unwrap();
+    let newest = said.split_whitespace().nth(1).unwrap();
+    read(&scene, "attach", &["attach", newest], 0);
+    read(&scene, "run", &["run", "--", "x"], 0);
+    let forgotten = |scene: &Scene| scene.aws.hide_tasks(1).unwrap();
+    let commands: [(&[&str], i32); 2] = [(&["logs"], 0), (&["logs"], 0)];
+    Story { whom: "logs", begin: &nothing, meanwhile: &forgotten, commands: &commands }.is_exactly_allowed(&scene);
+
+    // A task each, so that each story has one to stop; what has stopped needs no right to stop it.
+    scene.next_script("exec sleep 600");
+    let whole = policy(&scene, "stop");
+    let stop = |policy: &Value| {
+        scene.expect(&["run", "--no-wait", "--", "x"], 0);
+        let listed = scene.call("ecs", "ListTasks", &json!({ "cluster": scene.world.cluster }));
+        let task = listed["taskArns"].as_array().unwrap().last().unwrap().as_str().unwrap().to_owned();
+        run(&scene, &scene.aws.user("stop", policy).unwrap(), &["stop", &task])
+    };
+    assert_eq!(stop(&whole).0, 0);
+    for (action, less) in without_one(&whole) {
+        let (code, said) = stop(&less);
+        assert!(code == 1 && said.contains(&action), "{action}: {said}");
+    }
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub struct World {
     pub policies: BTreeMap<(String, String), PolicyDocument>,
     pub groups: BTreeMap<String, Tags>,
     pub schedules: BTreeMap<(String, String), Schedule>,
+    /// Receipts and records, by their parameters' names.
+    pub texts: BTreeMap<String, String>,
 }
 
 /// The world, with a count of writes, and a write at which it breaks off.
@@ -42,6 +44,16 @@ impl Memory {
 
     pub fn world(&self) -> World {
         self.world.borrow().clone()
+    }
+
+    /// What somebody else does.
+    pub fn change(&self, change: impl FnOnce(&mut World)) {
+        change(&mut self.world.borrow_mut());
+    }
+
+    /// The same world, which breaks off at another write.
+    pub fn breaking(&self, at: Option<usize>) -> Memory {
+        Memory::new(self.world(), at)
     }
 
     fn read<T>(&self, thing: &str, get: impl FnOnce(&World) -> Option<T>) -> Answer<T> {
@@ -301,6 +313,10 @@ impl Clusters for Memory {
 
 impl Receipts for Memory {
     async fn receipt(&self, name: &str) -> Answer<String> {
-        Err(missing(name))
+        self.read(name, |world| world.texts.get(name).cloned())
+    }
+
+    async fn receipts(&self, names: [&str; 2]) -> Answer<[Option<String>; 2]> {
+        Ok(names.map(|name| self.world.borrow().texts.get(name).cloned()))
     }
 }

@@ -271,6 +271,7 @@ from = "env:API_KEY"
             (r"\b[0-9a-f]{12}-\[task\]", "[token]"),
             (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "[time]"),
             (r"\d{4}-\d\d-\d\d \d\d:\d\d", "[time]"),
+            (r"\d\d:\d\d:\d\d\.\d{3}", "[clock]"),
             (r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \[time\]", "[day] [time]"),
             (r"\b\d+s old", "[age] old"),
             (r"subnet-[0-9a-z]+", "[subnet]"),

@@ -170,7 +170,7 @@ fn the_job_of_the_same_name_in_another_region_is_left_alone() {
     let plan = plan(&here, &live, &wish, Default::default());
     assert!(plan.refusals.iter().any(|one| one.what.contains("same name in us-east-1")), "{:#?}", plan.refusals);
     assert!(!plan.steps().any(|step| matches!(step, Step::PutRolePolicy { role, .. } if role == "execution")));
-    let beside = Beside { schedules: Seen::Absent, receipt: Seen::Absent };
+    let beside = Beside { schedules: Seen::Absent, receipt: Seen::Absent, scheduled_path: Seen::Absent };
     let removals = removals(&here, &live, &beside);
     assert_eq!(removals.steps, [], "destroy here took the policy from there");
     assert!(removals.left.iter().any(|left| left.why == "of the job of the same name in us-east-1"), "{removals:#?}");
@@ -180,14 +180,14 @@ fn the_job_of_the_same_name_in_another_region_is_left_alone() {
 fn voided(scene: &Scene) -> String {
     let owner = Owner { job: JOB.into(), account: scene.world.account.clone(), region: scene.world.region.clone() };
     let since = "2026-11-29T03:00:00Z".parse().unwrap();
-    Receipt::Void(Void { since, by: "somebody else".into(), ending: None }).to_text(&owner).unwrap()
+    Receipt::Void(Void { since, by: "somebody else".into(), ending: None, overridden: None }).to_text(&owner).unwrap()
 }
 
 #[test]
 fn of_two_runs_at_once_the_older_one_proves_nothing() {
     let scene = Scene::applied();
     // The other one begins while ours runs, or in the moment between our last look and our receipt.
-    for (moment, nth) in [("AmazonEC2ContainerServiceV20141113.RunTask", 1), ("AmazonSSM.GetParameter", 2)] {
+    for (moment, nth) in [("AmazonEC2ContainerServiceV20141113.RunTask", 1), ("AmazonSSM.GetParameters", 2)] {
         let mut seen = 0;
         let output = between(&scene, &["trigger-now"], |call| {
             seen += usize::from(call == moment);
@@ -206,7 +206,7 @@ fn of_two_runs_at_once_the_older_one_proves_nothing() {
 #[test]
 fn enable_does_not_open_on_a_receipt_that_is_voided_meanwhile() {
     let scene = Scene::applied();
-    for (moment, switched) in [("AmazonSSM.GetParameter", false), ("PUT /schedules/library-sync", true)] {
+    for (moment, switched) in [("AmazonSSM.GetParameters", false), ("PUT /schedules/library-sync", true)] {
         scene.expect(&["trigger-now"], 0);
         scene.aws.forget_calls().unwrap();
         let mut once = true;

@@ -44,7 +44,13 @@ NAMES = {
     "ministack.core.iam_actions": ["extract_iam_action", "extract_resource_arn", "access_denied_response"],
     "ministack.core.responses": ["get_account_id", "get_region", "request_scope", "AccountRegionScopedDict"],
     "ministack.core.router": ["detect_service", "extract_region"],
-    "ministack.services.cloudwatch_logs": ["_log_groups", "_create_log_group", "_create_log_stream", "_put_log_events"],
+    "ministack.services.cloudwatch_logs": [
+        "_log_groups",
+        "_create_log_group",
+        "_create_log_stream",
+        "_put_log_events",
+        "_get_log_events",
+    ],
     "ministack.services.ec2": ["_subnets", "_security_groups", "_ensure_defaults_initialized"],
     "ministack.services.ecs": [
         "_ACTION_MAP",
@@ -64,6 +70,7 @@ NAMES = {
     "ministack.services.kms": ["_resolve_key", "_aliases"],
     "ministack.services.scheduler": ["handle_request"],
     "ministack.services.secretsmanager": ["resolve_secret_string"],
+    "ministack.services.sqs": ["_queue_by_arn", "_queue_url", "_act_send_message"],
     "ministack.services.ssm": ["resolve_parameter_value", "_parameters", "_parameter_history", "_tags", "_put_parameter"],
 }
 
@@ -105,6 +112,7 @@ AuthError = evaluator.AuthError
 scheduler = _modules["ministack.services.scheduler"]
 kms = _modules["ministack.services.kms"]
 secretsmanager = _modules["ministack.services.secretsmanager"]
+sqs = _modules["ministack.services.sqs"]
 ssm = _modules["ministack.services.ssm"]
 
 get_account_id = _modules["ministack.core.responses"].get_account_id

@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
+use super::marks::{MAX_CLIENT_TOKEN, MAX_STARTED_BY};
 use super::*;
 
 /// Every key that RunTask has, as a universal target writes it: the members of the service's public model with a capital first

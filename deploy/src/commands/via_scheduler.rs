@@ -1,0 +1,169 @@
+//! `deploy trigger-now --via-scheduler`: the same run, started by Scheduler under its role, so that the whole way is proven.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::Context;
+use super::attempt::{Attempt, now};
+use super::look::Look;
+use super::{verdict, verify, watched};
+use crate::cloud::{CloudError, ReceiptWriteError};
+use crate::exit::{Exit, Stop};
+use crate::model::run_task::RunTask;
+use crate::one_off::Found;
+use crate::plan::Wish;
+use crate::receipt::Path;
+use crate::run::ending::{Ending, Way};
+use crate::run::judge::Proven;
+use crate::run::scheduled::{NotStarted, OneOff};
+use crate::scheduled_path::{How, ScheduledPath};
+use crate::verify::{Check, Verdict, checks, dead_letter_queue};
+
+/// How a person says it again.
+const VERB: &str = "trigger-now --via-scheduler";
+
+/// From the one-off schedule to the receipt.
+pub async fn run(
+    context: &Context,
+    look: &Look,
+    task: &RunTask,
+    timeout: Duration,
+    json: bool,
+) -> anyhow::Result<Exit> {
+    let one_off = OneOff::new(&context.aws, look.schedule(context)?, task);
+    if one_off.clear().await? == Some(Found::Awaited) {
+        let what = format!("the one-off schedule {} is still to fire: somebody waits for it", one_off.full_name());
+        let hint =
+            format!("when that run has ended; if it was killed, in three minutes at most: {} {VERB}", context.program);
+        return Err(Stop::refused(what, hint).into());
+    }
+    let attempt = Attempt::begin(context, look).await?;
+    match start_and_watch(context, look, &one_off, timeout).await? {
+        Ok(proven) => {
+            let recorded = record(context, look, &attempt, &proven).await;
+            let verified = attempt.proven(Path::Scheduler, &proven).await?;
+            verdict::proven(context, look, &proven, &verified, json).await;
+            let what = "the run is proven, and that the scheduled path is could not be recorded";
+            recorded.map_err(|error| error.context(what)).map(|()| Exit::Done)
+        }
+        Err(Unproven::Ended { task, ending }) => {
+            attempt.ended(&ending).await;
+            Err(verdict::not_proven(context, VERB, task.as_deref(), &ending, json).into())
+        }
+        Err(Unproven::Refused(error)) => {
+            attempt.ended(&Ending::NothingStarted { seen: error.to_string(), way: Way::NotGone }).await;
+            Err(error.into())
+        }
+    }
+}
+
+/// Why there is no proof.
+enum Unproven {
+    /// The run ended otherwise, or there was none.
+    Ended { task: Option<String>, ending: Ending },
+    /// AWS did not take the one-off schedule.
+    Refused(CloudError),
+}
+
+async fn start_and_watch(
+    context: &Context,
+    look: &Look,
+    one_off: &OneOff<'_>,
+    timeout: Duration,
+) -> anyhow::Result<Result<Proven, Unproven>> {
+    let ending = match one_off.start().await? {
+        Ok((run, task)) => {
+            err!("Scheduler started {} of {}", task.arn, run.task().task_definition.family_and_revision());
+            let arn = task.arn.clone();
+            let ended = watched::to_its_end(context, look, &run, task, timeout).await;
+            return Ok(ended.map_err(|ending| Unproven::Ended { task: Some(arn), ending }));
+        }
+        Err(NotStarted::Interrupted) => Ending::Interrupted,
+        Err(NotStarted::Detached(task)) => {
+            err!("Scheduler started {} all the same", task.arn);
+            let ending = Ending::Detached { task: task.id().to_owned() };
+            return Ok(Err(Unproven::Ended { task: Some(task.arn), ending }));
+        }
+        Err(NotStarted::Refused(error)) => return Ok(Err(Unproven::Refused(error))),
+        Err(NotStarted::Nothing { seen, fired: None }) => Ending::NothingStarted { seen, way: Way::NotGone },
+        Err(NotStarted::Nothing { seen, fired: Some(due) }) => {
+            Ending::NothingStarted { seen, way: explain(context, look, due).await }
+        }
+    };
+    Ok(Err(Unproven::Ended { task: None, ending }))
+}
+
+/// Keeps that the path is proven for what it was when the run was begun.
+async fn record(context: &Context, look: &Look, attempt: &Attempt<'_>, proven: &Proven) -> anyhow::Result<()> {
+    let by = &look.live.identity.arn;
+    let record = ScheduledPath::new(How::ViaScheduler, &proven.task().arn, attempt.fingerprint(), now(), by);
+    let (name, text) = (&look.desired.scheduled_path_parameter, record.to_text(&look.desired.owner));
+    match context.aws.write_receipt(name, &text, &look.desired.job.name).await {
+        Ok(_) => Ok(()),
+        Err(error @ ReceiptWriteError::Foreign(_)) => {
+            let hint = "choose another `app` in deploy.toml, or delete that parameter if nobody needs it";
+            Err(Stop::failed(error.to_string(), hint).into())
+        }
+        Err(ReceiptWriteError::Cloud(error)) => Err(error.into()),
+    }
+}
+
+/// What stands between Scheduler and a task, as far as it can be read: in the world as it is now, not as it was before the run.
+async fn explain(context: &Context, look: &Look, due: Timestamp) -> Way {
+    err!("what stands between Scheduler and the task:");
+    let way = match causes(context).await {
+        Ok(checks) => {
+            let any = |verdict| checks.iter().any(|check: &Check| check.verdict == verdict);
+            for Check { branch, name, verdict, found, .. } in &checks {
+                match verdict {
+                    Verdict::Ng => err!("  wrong     {branch}: {name}: {found}"),
+                    Verdict::Hidden => err!("  not seen  {branch}: {name}: {found}"),
+                    Verdict::Ok | Verdict::Skip => {}
+                }
+            }
+            if !any(Verdict::Ng) {
+                let seen = if any(Verdict::Hidden) { ", as far as they were seen" } else { "" };
+                err!("  in order  cluster, revision, roles, trust and policies are as they should be{seen}");
+                err!(
+                    "  likely    RunTask answered 200 with `failures` and no task, such as a lack of capacity: to Scheduler a success"
+                );
+            }
+            if any(Verdict::Ng) { Way::Wrong } else { Way::InOrder }
+        }
+        Err(error) => {
+            err!("  not seen  {error:#}");
+            Way::InOrder
+        }
+    };
+    let region = &look.desired.region;
+    match look.live.schedule.present().and_then(dead_letter_queue) {
+        Some(queue) => {
+            let queue = queue.rsplit(':').next().unwrap_or(queue);
+            let url = format!("$(aws sqs get-queue-url --region {region} --queue-name {queue} --output text)");
+            err!("  queue     what Scheduler was told, when RunTask was refused:");
+            err!(
+                "            aws sqs receive-message --region {region} --queue-url \"{url}\" --message-attribute-names All"
+            );
+        }
+        None => {
+            err!("  queue     none: with `dead_letter_queue` in deploy.toml, Scheduler keeps what it was told there")
+        }
+    }
+    err!("  trail     each RunTask and its answer, some minutes later:");
+    err!(
+        "            aws cloudtrail lookup-events --region {region} --start-time {due:.0} \
+         --lookup-attributes AttributeKey=EventName,AttributeValue=RunTask"
+    );
+    way
+}
+
+/// What `verify` says of everything that it takes until a task is started.
+async fn causes(context: &Context) -> anyhow::Result<Vec<Check>> {
+    let look = Look::at(context, &Wish::default()).await?;
+    let facts = verify::gather(context, &look).await?;
+    let mut checks = checks(&look.desired, &look.live, &look.plan, &facts);
+    let on_the_way = ["cluster", "task definition", "roles of the task", "scheduler's role", "schedule"];
+    checks.retain(|check| on_the_way.contains(&check.branch));
+    Ok(checks)
+}

@@ -1,0 +1,256 @@
+//! `trigger-now --via-scheduler`: the run that Scheduler starts, under its own role, by a schedule that fires once.
+
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use deploy::cloud::{Receipts, Roles, Schedules};
+use deploy::model::{PolicyDocument, State};
+use rehearsal::local_aws::{Failure, Invocation};
+use serde_json::{Value, json};
+
+use crate::inside;
+use crate::proxy::Proxy;
+use crate::scene::{JOB, Scene, snapshot};
+
+const VERB: [&str; 2] = ["trigger-now", "--via-scheduler"];
+
+/// The full name of the one-off schedule.
+fn one_off() -> String {
+    format!("{JOB}/once.{JOB}")
+}
+
+/// A verb that waits for Scheduler while the test moves Scheduler's clock.
+struct Waiting<'a> {
+    scene: &'a Scene,
+    deploy: Child,
+}
+
+impl Waiting<'_> {
+    /// Starts the verb; the one-off schedule has been made when this returns.
+    fn begin<'a>(scene: &'a Scene, arguments: &[&str]) -> Waiting<'a> {
+        Waiting::of(scene, scene.deploy(arguments))
+    }
+
+    fn of(scene: &Scene, mut command: Command) -> Waiting<'_> {
+        let deploy = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut waiting = Waiting { scene, deploy };
+        while stored(scene).is_none() {
+            assert!(waiting.deploy.try_wait().unwrap().is_none(), "{}", waiting.end());
+        }
+        waiting
+    }
+
+    /// Moves the clock to the moment at which the one-off schedule is due.
+    fn fire(&self) -> Invocation {
+        let [fired] = self.scene.aws.advance_to_next_fire(&one_off()).unwrap().try_into().unwrap();
+        fired
+    }
+
+    /// Moves the clock on until nothing can come any more.
+    fn let_time_pass(&self) {
+        self.scene.aws.advance(Duration::from_secs(180)).unwrap();
+    }
+
+    /// Sends it a signal.
+    fn signal(&self, signal: &str) {
+        let id = self.deploy.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+
+    /// Everything that a person and a script see of it, when it has ended.
+    fn end(self) -> String {
+        let output = self.deploy.wait_with_output().unwrap();
+        let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+        format!("exit code: {:?}\n--- stderr\n{err}--- stdout\n{out}", output.status.code())
+    }
+}
+
+/// The one-off schedule as it is stored.
+fn stored(scene: &Scene) -> Option<Value> {
+    let state: Value = serde_json::from_str(&scene.aws.state().unwrap()).unwrap();
+    state["schedules"].as_object()?.values().find(|one| one["Name"] == format!("once.{JOB}")).cloned()
+}
+
+/// The text of the record of the scheduled path, if there is one.
+fn record(scene: &Scene) -> Option<String> {
+    let name = format!("/geuneul-deploy/{JOB}/scheduled-path");
+    inside::run(async { inside::cloud(scene).await.receipt(&name).await }).ok()
+}
+
+macro_rules! said {
+    ($said:expr) => {
+        let mut filters = Scene::filters();
+        filters.push((r"\d\d:\d\d:\d\d UTC", "[time]"));
+        filters.push((r"assumed-role/\S+", "assumed-role/[role]"));
+        insta::with_settings!({ filters => filters, omit_expression => true }, { insta::assert_snapshot!($said) })
+    };
+}
+
+#[test]
+fn a_run_that_scheduler_starts_earns_the_receipt_and_proves_the_path() {
+    let scene = Scene::applied();
+    let waiting = Waiting::begin(&scene, &VERB);
+    // Before it starts, no proof counts.
+    assert!(scene.receipt().contains(r#""void":{"#), "{}", scene.receipt());
+    let (job, made) = (scene.schedule(), stored(&scene).unwrap());
+    for member in ["Arn", "RoleArn"] {
+        assert_eq!(made["Target"][member], job["Target"][member]);
+    }
+    assert_eq!(made["ActionAfterCompletion"], "DELETE");
+    assert_eq!(made["Target"]["RetryPolicy"]["MaximumRetryAttempts"], 0);
+    let fired = waiting.fire();
+    assert!(fired.delivered, "{fired:?}");
+    said!(waiting.end());
+
+    let verified = scene.receipt();
+    assert!(verified.contains(r#""path":"scheduler""#), "{verified}");
+    let record = record(&scene).unwrap();
+    assert!(record.contains(r#""how":"via-scheduler""#) && record.contains(&fired.tasks[0]), "{record}");
+    assert_eq!(stored(&scene), None);
+    scene.expect(&["enable"], 0);
+
+    // The same occurrence once more: Scheduler delivers at least once.
+    let again = scene.aws.deliver_again(&one_off()).unwrap();
+    assert_eq!((again.delivered, &again.tasks), (true, &fired.tasks));
+    assert_eq!(tasks(&scene), 1);
+}
+
+/// How many tasks the cluster knows.
+fn tasks(scene: &Scene) -> usize {
+    let count = |status: &str| {
+        let listed =
+            scene.call("ecs", "ListTasks", &json!({ "cluster": scene.world.cluster, "desiredStatus": status }));
+        listed["taskArns"].as_array().unwrap().len()
+    };
+    count("RUNNING") + count("STOPPED")
+}
+
+/// What was changed with the one-off schedule by somebody beside `deploy`.
+fn switch_off(scene: &Scene) {
+    inside::run(async {
+        let cloud = inside::cloud(scene).await;
+        let one_off = cloud.schedule(JOB, &format!("once.{JOB}")).await.unwrap().with_state(State::Disabled);
+        cloud.update_schedule(&one_off).await.unwrap();
+    });
+}
+
+/// The scheduler's role may do this and nothing else.
+fn may(scene: &Scene, statements: Value) {
+    let document = PolicyDocument(json!({ "Version": "2012-10-17", "Statement": statements }).to_string());
+    let role = format!("{JOB}-scheduler");
+    inside::run(async { inside::cloud(scene).await.put_role_policy(&role, "run-task", &document).await }).unwrap();
+}
+
+#[test]
+fn when_nothing_starts_it_says_what_stands_in_the_way() {
+    let scene = Scene::applied();
+    let role = format!("{JOB}-scheduler");
+    let mut table = String::new();
+    let mut case = |name: &str, break_it: &dyn Fn(), fires: bool| {
+        let waiting = Waiting::begin(&scene, &VERB);
+        break_it();
+        if fires {
+            waiting.fire();
+        }
+        waiting.let_time_pass();
+        let said = waiting.end();
+        assert!(said.starts_with("exit code: Some(4)"), "{name}: {said}");
+        let from = ["what stands between", "error: "].iter().find_map(|words| said.find(words)).unwrap();
+        let said = said[from..].split_once("--- stdout").unwrap().0;
+        table += &format!("--- {name}\n{said}\n");
+        assert_eq!(stored(&scene), None, "{name}");
+        assert!(scene.receipt().contains("Scheduler started no task"), "{name}: {}", scene.receipt());
+        // Whatever it was, `apply` puts it right.
+        scene.expect(&["apply", "--disabled", "--yes"], 0);
+    };
+    let trust = |statement: Value| scene.put_trust(&role, &statement);
+    let scheduler = |condition: Value| {
+        trust(json!({
+            "Effect": "Allow", "Principal": { "Service": "scheduler.amazonaws.com" }, "Action": "sts:AssumeRole",
+            "Condition": condition,
+        }));
+    };
+    case("the role trusts somebody else", &|| scene.trust_ecs(&role), true);
+    let elsewhere = "arn:aws:scheduler:ap-northeast-2:123456789012:schedule-group/other";
+    case("the trust names another group", &|| scheduler(json!({ "ArnLike": { "aws:SourceArn": elsewhere } })), true);
+    let delete = || {
+        inside::run(async {
+            let cloud = inside::cloud(&scene).await;
+            cloud.delete_role_policy(&role, "run-task").await.unwrap();
+            cloud.delete_role(&role).await.unwrap();
+        });
+    };
+    case("the role is gone", &delete, true);
+    let run_task = json!([{ "Effect": "Allow", "Action": "ecs:RunTask", "Resource": "*" }]);
+    case("the role may not pass roles", &|| may(&scene, run_task.clone()), true);
+    let pass_role = json!([{ "Effect": "Allow", "Action": "iam:PassRole", "Resource": "*" }]);
+    case("the role may not run the task", &|| may(&scene, pass_role.clone()), true);
+    let full = Failure { arn: None, reason: "Capacity is unavailable at this time.".into(), detail: None };
+    case("RunTask answers with failures", &|| scene.aws.fail_run_task(std::slice::from_ref(&full)).unwrap(), true);
+    case("somebody switched it off", &|| switch_off(&scene), false);
+    said!(table);
+    assert_eq!((tasks(&scene), record(&scene)), (0, None));
+}
+
+#[test]
+fn an_interrupted_wait_leaves_nothing_that_fires() {
+    let scene = Scene::applied();
+    let waiting = Waiting::begin(&scene, &VERB);
+    waiting.signal("-INT");
+    said!(waiting.end());
+    assert_eq!(stored(&scene), None);
+    assert!(scene.aws.advance(Duration::from_secs(180)).unwrap().is_empty());
+    assert!(scene.receipt().contains("interrupted"), "{}", scene.receipt());
+}
+
+#[test]
+fn what_a_killed_run_leaves_behind_is_nobodys_drift_and_is_removed() {
+    let scene = Scene::applied();
+    let leave_one_behind = || {
+        let waiting = Waiting::begin(&scene, &VERB);
+        waiting.signal("-KILL");
+        waiting.end();
+    };
+    leave_one_behind();
+    // It may be somebody else's, who waits for it.
+    snapshot!(scene, ["trigger-now", "--via-scheduler"]);
+    scene.expect(&["plan", "--detailed-exitcode"], 0);
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    assert!(stored(&scene).is_some(), "apply leaves alone what is still to fire");
+    // It will never fire: that is what a crash has left.
+    switch_off(&scene);
+    scene.expect(&["plan", "--detailed-exitcode"], 0);
+    snapshot!(scene, ["apply", "--disabled", "--yes"]);
+    assert_eq!(stored(&scene), None);
+
+    leave_one_behind();
+    switch_off(&scene);
+    let made_anew = || stored(&scene).is_some_and(|one| one["State"] == "ENABLED");
+    let waiting = Waiting::begin(&scene, &VERB);
+    while !made_anew() {}
+    waiting.fire();
+    let said = waiting.end();
+    assert!(said.contains("removed the one-off schedule library-sync/once.library-sync"), "{said}");
+
+    leave_one_behind();
+    snapshot!(scene, ["destroy", "--yes"]);
+    assert_eq!((stored(&scene), record(&scene)), (None, None));
+}
+
+#[test]
+fn a_placeholder_that_scheduler_does_not_know_is_not_proven() {
+    let scene = Scene::applied();
+    // Between us and AWS somebody encodes the angle brackets, as Terraform does.
+    let encoder = Proxy::of(scene.aws.endpoint(), "POST /schedules/", |request| {
+        let input = request["Target"]["Input"].as_str().unwrap().replace('<', r"\u003c").replace('>', r"\u003e");
+        request["Target"]["Input"] = json!(input);
+    });
+    let mut command = scene.deploy(&VERB);
+    command.env("AWS_ENDPOINT_URL", encoder.url());
+    let waiting = Waiting::of(&scene, command);
+    waiting.fire();
+    let said = waiting.end();
+    let error = said.lines().find(|line| line.starts_with("error: ")).unwrap();
+    assert!(error.contains("<aws.scheduler.") && said.starts_with("exit code: Some(4)"), "{said}");
+    assert!(record(&scene).is_none() && scene.receipt().contains(r#""void":{"#), "{}", scene.receipt());
+}
