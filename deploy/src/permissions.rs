@@ -118,7 +118,7 @@ impl Draft<'_> {
     }
 
     fn look_at_receipt(&mut self) {
-        self.allow(&["ssm:GetParameter"], vec![self.receipt(), self.scheduled_path()]);
+        self.allow(&["ssm:GetParameters"], vec![self.receipt(), self.scheduled_path()]);
     }
 
     fn look_at_log_group(&mut self) {

@@ -24,7 +24,7 @@ fn status_says_what_the_schedule_itself_has_done() {
 
     // What may not be looked at is said, and is no good news.
     scene.aws.deny("logs:DescribeLogStreams").unwrap();
-    scene.aws.deny("ssm:GetParameter").unwrap();
+    scene.aws.deny("ssm:GetParameters").unwrap();
     snapshot!(scene, ["status"]);
     scene.aws.clear_faults().unwrap();
 
