@@ -131,6 +131,9 @@ pub enum Verb {
     /// What is there, whether it is on, and what the last runs said
     #[command(after_help = "Exit codes: 0 well, 1 something could not be looked at, 5 needs a person")]
     Status(commands::status::StatusArgs),
+    /// The last runs, scheduled and by hand: how each ended, and what it did
+    #[command(after_help = "Exit codes: 0 shown, 1 the log could not be read")]
+    History(commands::history::HistoryArgs),
     /// Look at everything that a run needs, at once; touches nothing
     Verify(commands::verify::VerifyArgs),
     /// Write a commented deploy.toml from what is there already
@@ -143,6 +146,14 @@ pub enum Verb {
     Destroy(commands::destroy::DestroyArgs),
     /// Print what a shell needs to complete this program's verbs and flags
     Completions(commands::completions::CompletionsArgs),
+}
+
+impl Verb {
+    /// Whether it is lost without the file that `task_definition` names. Whoever stops a job, or looks how it does, is not.
+    fn reads_the_document(&self) -> bool {
+        use Verb::{Apply, Enable, Export, Iam, Plan, TriggerNow, Verify};
+        matches!(self, Apply(_) | Enable(_) | Export(_) | Iam(_) | Plan(_) | TriggerNow(_) | Verify(_))
+    }
 }
 
 /// Runs one command line to its end.
@@ -168,9 +179,15 @@ async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     let verb = match cli.verb {
         Verb::Init(args) => return commands::init::run(&cli.global, args).await,
         Verb::Completions(args) => return Ok(commands::completions::run(args)),
+        Verb::Disable(args) if args.schedule.is_some() => return commands::disable::named(&cli.global, args).await,
         verb => verb,
     };
     let context = Context::new(&cli.global).await?;
+    if verb.reads_the_document()
+        && let Some(Err(unusable)) = &context.job.task_definition
+    {
+        return Err(Stop::from(unusable).into());
+    }
     match verb {
         Verb::Init(_) | Verb::Completions(_) => Ok(Exit::Done), // told above
         Verb::Plan(args) => commands::plan::run(&context, args).await,
@@ -183,6 +200,7 @@ async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Verb::Enable(args) => commands::enable::run(&context, args).await,
         Verb::Disable(args) => commands::disable::run(&context, args).await,
         Verb::Status(args) => commands::status::run(&context, args).await,
+        Verb::History(args) => commands::history::run(&context, args).await,
         Verb::Verify(args) => commands::verify::run(&context, args).await,
         Verb::Iam(args) => commands::iam::run(&context, args).await,
         Verb::Export(args) => commands::export::run(&context, args).await,

@@ -19,12 +19,30 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
             desired.parameters.iter().map(|parameter| async move { seen(cloud.parameter(&parameter.name).await) });
         join_all(calls).await.into_iter().collect::<Answer<Vec<_>>>()
     };
-    let (identity, parameters, newest, scheduler_role, scheduler_policy, group_found, schedule, receipt, path, cluster) = tokio::join!(
+    let (
+        identity,
+        parameters,
+        newest,
+        scheduler_role,
+        scheduler_policy,
+        role_policies,
+        group_found,
+        schedule,
+        receipt,
+        path,
+        cluster,
+    ) = tokio::join!(
         cloud.identity(),
         parameters,
         async { seen(cloud.task_definition(&job.family).await) },
         async { seen(cloud.role(role).await) },
         async { seen(cloud.role_policy(role, SCHEDULER_POLICY_NAME).await) },
+        async {
+            match desired.role.ours {
+                true => seen(cloud.role_policies(role).await),
+                false => Ok(Seen::Absent),
+            }
+        },
         async { seen(cloud.group(group, &desired.group_arn()).await) },
         async { seen(cloud.schedule(group, &job.name).await) },
         async { seen(cloud.receipt(&desired.receipt_parameter).await) },
@@ -70,6 +88,7 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
         execution_policy: execution_policy?,
         scheduler_role: scheduler_role?,
         scheduler_policy: scheduler_policy?,
+        scheduler_role_policies: role_policies?,
         group: group_found?,
         schedule,
         elsewhere: elsewhere?,
@@ -120,7 +139,7 @@ pub async fn elsewhere(cloud: &impl Schedules, desired: &Desired) -> Answer<Vec<
             continue;
         }
         let tags = match cloud.group(&one.group, &desired.in_group(&one.group).group_arn()).await {
-            Ok(group) => group.tags,
+            Ok(group) => Some(group.tags),
             Err(error) if error.kind == ErrorKind::Denied => None,
             Err(error) => return Err(error),
         };

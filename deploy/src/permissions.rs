@@ -5,11 +5,12 @@
 //!
 //! Architecture invariant: no I/O, no async, no clock, no SDK.
 
+mod resources;
+
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
 use crate::desired::Desired;
-use crate::one_off;
 
 /// Whom the policy is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -32,10 +33,14 @@ pub enum For {
     Stop,
     /// Whoever runs `deploy enable`.
     Enable,
-    /// Whoever runs `deploy disable`, `--delete` included.
+    /// Whoever may run `deploy enable --without-receipt`: what `enable` needs, and to record that there was no proof.
+    EnableWithoutReceipt,
+    /// Whoever runs `deploy disable`, `--delete` and `--stop-running` included.
     Disable,
     /// Whoever runs `deploy status`.
     Status,
+    /// Whoever runs `deploy history`.
+    History,
     /// Whoever runs `deploy verify`.
     Verify,
     /// Whoever runs `deploy destroy`.
@@ -68,8 +73,10 @@ pub fn policy(desired: &Desired, roles: &TaskRoles, wanted: For) -> Value {
         For::Logs => draft.logs(),
         For::Stop => draft.stop(),
         For::Enable => draft.enable(),
+        For::EnableWithoutReceipt => draft.enable_without_receipt(),
         For::Disable => draft.disable(),
         For::Status => draft.status(),
+        For::History => draft.history(),
         For::Verify => draft.verify(),
         For::Destroy => draft.destroy(),
         For::Scheduler => return draft.scheduler(),
@@ -109,9 +116,11 @@ impl Draft<'_> {
             self.allow(&["ssm:DescribeParameters"], everything());
         }
         self.allow(&["ecs:DescribeTaskDefinition"], everything());
-        self.allow(&["iam:GetRole"], vec![self.desired.role.arn.clone()]);
-        self.allow(&["iam:GetRolePolicy"], self.roles_with_our_policies());
-        self.allow(&["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
+        self.allow(&["iam:GetRole"], self.scheduler_role_by_name());
+        let mut roles = self.roles_with_our_policies();
+        roles.extend(self.scheduler_role_by_name());
+        self.allow(&["iam:GetRolePolicy"], roles);
+        self.allow(&["scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
         self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
     }
 
@@ -134,12 +143,17 @@ impl Draft<'_> {
         self.allow(&["ecs:DescribeClusters"], vec![self.desired.cluster_arn()]);
         self.look_at_receipt();
         self.look_at_log_group();
+        if self.desired.role.ours {
+            let actions = ["iam:ListRolePolicies", "iam:ListAttachedRolePolicies"];
+            self.allow(&actions, self.scheduler_role_by_name());
+        }
         self.allow(&["ssm:ListTagsForResource"], self.parameters());
     }
 
     fn apply(&mut self) {
         self.plan();
         self.allow(&["ssm:PutParameter", "ssm:AddTagsToResource"], self.parameters());
+        self.encrypt();
         self.allow(&["ecs:RegisterTaskDefinition"], vec!["*".to_owned()]);
         let family = self.arn("ecs", &format!("task-definition/{}:*", self.desired.job.family));
         let when = ("StringEquals", "ecs:CreateAction", "RegisterTaskDefinition");
@@ -147,7 +161,15 @@ impl Draft<'_> {
         self.pass_task_roles();
         if self.desired.role.ours {
             let role = vec![self.desired.role.arn.clone()];
-            self.allow(&["iam:CreateRole", "iam:TagRole", "iam:UpdateAssumeRolePolicy"], role);
+            self.allow(&["iam:TagRole", "iam:UpdateAssumeRolePolicy"], role.clone());
+            // Whoever may make roles only within a boundary is allowed no others.
+            match &self.desired.role.boundary {
+                None => self.allow(&["iam:CreateRole"], role),
+                Some(boundary) => {
+                    let within = Some(("StringEquals", "iam:PermissionsBoundary", boundary.as_str()));
+                    self.allow_when(&["iam:CreateRole", "iam:PutRolePermissionsBoundary"], role, within);
+                }
+            }
         }
         self.allow(&["iam:PutRolePolicy"], self.roles_with_our_policies());
         // When the last secret is taken out.
@@ -157,6 +179,23 @@ impl Draft<'_> {
         self.pass_scheduler_role();
         // What a run by Scheduler left behind.
         self.allow(&["scheduler:GetSchedule", "scheduler:DeleteSchedule"], vec![self.one_off()]);
+    }
+
+    /// SSM encrypts with a key of one's own in the caller's name: `kms:Encrypt`, since values are of the standard tier (the advanced
+    /// one would take `kms:GenerateDataKey`). Nothing here decrypts.
+    fn encrypt(&mut self) {
+        let (keys, aliases) = self.desired.named_keys();
+        let every = vec![self.desired.every_key_arn()];
+        let via = json!({ "kms:ViaService": format!("ssm.{}.amazonaws.com", self.desired.region) });
+        let of_the_alias =
+            json!({ "StringEquals": via, "ForAnyValue:StringEquals": { "kms:ResourceAliases": aliases } });
+        let statements =
+            [(keys.is_empty(), keys, json!({ "StringEquals": via })), (aliases.is_empty(), every, of_the_alias)];
+        for (_, keys, when) in statements.into_iter().filter(|(none, ..)| !none) {
+            let statement =
+                json!({ "Effect": "Allow", "Action": ["kms:Encrypt"], "Resource": keys, "Condition": when });
+            self.statements.push(statement);
+        }
     }
 
     fn trigger(&mut self) {
@@ -233,16 +272,34 @@ impl Draft<'_> {
         self.pass_scheduler_role();
     }
 
+    fn enable_without_receipt(&mut self) {
+        self.enable();
+        let actions = ["ssm:PutParameter", "ssm:AddTagsToResource", "ssm:ListTagsForResource"];
+        self.allow(&actions, vec![self.receipt()]);
+    }
+
     fn disable(&mut self) {
-        self.allow(&["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
+        self.allow(&["scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
         let actions = ["scheduler:GetSchedule", "scheduler:UpdateSchedule", "scheduler:DeleteSchedule"];
         self.allow(&actions, vec![self.schedule()]);
         self.pass_scheduler_role();
+        self.list_tasks();
+        self.allow(&["ecs:StopTask"], self.tasks());
     }
 
     fn status(&mut self) {
         self.look();
         self.look_at_receipt();
+        self.look_at_runs();
+        let groups = vec![self.arn("logs", "log-group:*")];
+        self.allow(&["logs:FilterLogEvents", "logs:DescribeLogGroups"], groups);
+        self.list_tasks();
+        let queue = self.desired.timing().dead_letter_queue.clone();
+        self.allow(&["sqs:GetQueueAttributes"], queue.into_iter().collect());
+    }
+
+    fn history(&mut self) {
+        self.allow(&["ecs:DescribeTaskDefinition"], vec!["*".to_owned()]);
         self.look_at_runs();
     }
 
@@ -251,7 +308,7 @@ impl Draft<'_> {
             self.allow(&["ssm:DescribeParameters"], vec!["*".to_owned()]);
         }
         self.allow(&["ecs:DescribeTaskDefinition"], vec!["*".to_owned()]);
-        self.allow(&["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
+        self.allow(&["scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
         self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
         self.look_at_log_group();
         self.allow(&["ecs:DescribeClusters"], vec![self.desired.cluster_arn()]);
@@ -280,7 +337,7 @@ impl Draft<'_> {
                 ["iam:ListRolePolicies", "iam:ListAttachedRolePolicies", "iam:DeleteRolePolicy", "iam:DeleteRole"];
             self.allow(&actions, role);
         }
-        let actions = ["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource", "scheduler:DeleteScheduleGroup"];
+        let actions = ["scheduler:ListTagsForResource", "scheduler:DeleteScheduleGroup"];
         self.allow(&actions, vec![self.desired.group_arn()]);
         self.allow(&["scheduler:ListSchedules"], everything());
         self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
@@ -307,59 +364,5 @@ impl Draft<'_> {
     fn pass_scheduler_role(&mut self) {
         let when = ("StringEquals", "iam:PassedToService", "scheduler.amazonaws.com");
         self.allow_when(&["iam:PassRole"], vec![self.desired.role.arn.clone()], Some(when));
-    }
-
-    fn parameters(&self) -> Vec<String> {
-        self.desired.parameters.iter().map(|parameter| parameter.arn.clone()).collect()
-    }
-
-    fn receipt(&self) -> String {
-        self.desired.parameter_arn(&self.desired.receipt_parameter)
-    }
-
-    fn scheduled_path(&self) -> String {
-        self.desired.parameter_arn(&self.desired.scheduled_path_parameter)
-    }
-
-    fn schedule(&self) -> String {
-        self.arn("scheduler", &format!("schedule/{}/{}", self.desired.timing().group, self.desired.job.name))
-    }
-
-    fn one_off(&self) -> String {
-        self.arn(
-            "scheduler",
-            &format!("schedule/{}/{}", self.desired.timing().group, one_off::name(&self.desired.job.name)),
-        )
-    }
-
-    fn any_role(&self) -> String {
-        self.desired.role_arn("*")
-    }
-
-    fn execution_role(&self) -> Vec<String> {
-        match &self.roles.execution {
-            Some(role) => vec![role.clone()],
-            None if self.roles.known => Vec::new(),
-            None => vec![self.any_role()],
-        }
-    }
-
-    fn task_roles(&self) -> Vec<String> {
-        let mut roles = self.execution_role();
-        roles.extend(self.roles.task.clone());
-        roles
-    }
-
-    fn roles_with_our_policies(&self) -> Vec<String> {
-        let mut roles = vec![self.desired.role.arn.clone()];
-        roles.extend(self.execution_role());
-        roles
-    }
-
-    fn arn(&self, service: &str, tail: &str) -> String {
-        // The group's ARN has partition, region and account where every regional ARN has them.
-        let group = self.desired.group_arn();
-        let parts: Vec<_> = group.splitn(6, ':').collect();
-        format!("{}:{}:{service}:{}:{}:{tail}", parts[0], parts[1], parts[3], parts[4])
     }
 }

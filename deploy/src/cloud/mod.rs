@@ -6,11 +6,13 @@
 mod client;
 mod clusters;
 mod error;
+mod history;
 mod identity;
 mod log_groups;
 mod logs;
 mod one_off;
 mod parameters;
+mod queues;
 mod raw;
 mod receipts;
 mod removals;
@@ -30,7 +32,8 @@ pub use receipts::ReceiptWriteError;
 use serde_json::{Map, Value};
 
 use crate::model::{
-    Elsewhere, Group, Identity, NewRole, Parameter, PolicyDocument, Role, Schedule, Seen, Tags, TaskDefinition,
+    Elsewhere, Group, Identity, NewRole, Parameter, PolicyDocument, Role, RolePolicies, Schedule, Seen, Tags,
+    TaskDefinition,
 };
 use crate::secret::SecretValue;
 
@@ -80,6 +83,8 @@ pub trait Roles {
     fn role(&self, name: &str) -> impl Future<Output = Answer<Role>>;
     /// An inline policy of a role.
     fn role_policy(&self, role: &str, policy: &str) -> impl Future<Output = Answer<PolicyDocument>>;
+    /// The names of all policies of a role.
+    fn role_policies(&self, role: &str) -> impl Future<Output = Answer<RolePolicies>>;
     /// Creates a role.
     fn create_role(&self, role: &NewRole) -> impl Future<Output = Answer<()>>;
     /// Sets the boundary of what a role may ever do.
@@ -96,7 +101,7 @@ pub trait Roles {
 
 /// Schedules and their groups.
 pub trait Schedules {
-    /// A group with its tags, which are read by its ARN.
+    /// A group with its tags, which are read by its ARN: whether it is there they tell as well.
     fn group(&self, name: &str, arn: &str) -> impl Future<Output = Answer<Group>>;
     /// Creates a group.
     fn create_group(&self, name: &str, tags: &Tags) -> impl Future<Output = Answer<()>>;

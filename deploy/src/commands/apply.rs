@@ -95,7 +95,7 @@ pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
 
 /// What an earlier `trigger-now --via-scheduler` left behind is no part of a plan: it is nobody's wish. In a group of ours it is ours.
 async fn clear_one_off(context: &Context, desired: &Desired, live: &Live) {
-    let ours = |group: &Group| group.tags.as_ref().is_some_and(|found| tags::are_ours(found, &desired.job.name));
+    let ours = |group: &Group| tags::are_ours(&group.tags, &desired.job.name);
     let Some(group) = live.group.present().filter(|group| ours(group)) else { return };
     if let Err(error) = scheduled::clear(&context.aws, &group.name, &one_off::name(&desired.job.name)).await {
         err!("note: a one-off schedule that an earlier run may have left behind was not removed: {error}");

@@ -1,5 +1,7 @@
 //! The receipt while a run is under way: void from before the start, and kept only when the run is proven and still the newest.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
 use super::Context;
@@ -7,7 +9,7 @@ use super::look::Look;
 use crate::cloud::ReceiptWriteError;
 use crate::exit::{Exit, Stop};
 use crate::fingerprint::Fingerprint;
-use crate::receipt::{Path, Receipt, VerifiedRun, Void};
+use crate::receipt::{Overridden, Path, Receipt, VerifiedRun, Void};
 use crate::run::ending::Ending;
 use crate::run::judge::Proven;
 
@@ -32,7 +34,8 @@ impl<'a> Attempt<'a> {
         // Of the world before the run: what moves while it runs will not match afterwards.
         let fingerprint = Fingerprint::of(&look.live)
             .map_err(|error| Stop::refused(error.to_string(), format!("see more: {} plan", context.program)))?;
-        let void = Void { since: now(), by: look.live.identity.arn.clone(), ending: None };
+        let overridden = overridden(look);
+        let void = Void { since: now(), by: look.live.identity.arn.clone(), ending: None, overridden };
         let begun = keep(context, look, &Receipt::Void(void.clone())).await?;
         Ok(Attempt { context, look, fingerprint, void, begun })
     }
@@ -46,7 +49,7 @@ impl<'a> Attempt<'a> {
     pub async fn proven(self, path: Path, proven: &Proven) -> anyhow::Result<VerifiedRun> {
         let proof = self.look.desired.job.gate.proof;
         let by = &self.look.live.identity.arn;
-        let verified = VerifiedRun::new(path, proven, proof, self.fingerprint.clone(), now(), by);
+        let verified = VerifiedRun::new(path, proven, proof, self.fingerprint.clone(), versions(self.look), now(), by);
         let kept = self.keep_if_newest(&Receipt::Verified(Box::new(verified.clone()))).await;
         kept.map(|()| verified).map_err(|error| {
             // The verdict is the news; that it will not count comes after it.
@@ -88,7 +91,8 @@ impl<'a> Attempt<'a> {
         let kept = keep(context, look, receipt).await?;
         if kept.version != begun.version + 1 {
             let ending = Some("another run was begun while it ran".to_owned());
-            let void = Void { since: now(), by: look.live.identity.arn.clone(), ending };
+            let overridden = overridden(look);
+            let void = Void { since: now(), by: look.live.identity.arn.clone(), ending, overridden };
             keep(context, look, &Receipt::Void(void)).await?;
             return Err(overtaken().into());
         }
@@ -109,6 +113,18 @@ async fn keep(context: &Context, look: &Look, receipt: &Receipt) -> anyhow::Resu
         Err(ReceiptWriteError::Cloud(error)) => Err(error.into()),
         Ok(version) => Ok(Kept { text, version }),
     }
+}
+
+/// What only a proven run takes away.
+fn overridden(look: &Look) -> Option<Overridden> {
+    let receipt = look.live.receipt.present()?.as_ref().ok()?;
+    receipt.overridden().cloned()
+}
+
+/// The versions of the secrets, by variable, as they were before the run.
+fn versions(look: &Look) -> BTreeMap<String, i64> {
+    let found = look.desired.parameters.iter().zip(&look.live.parameters);
+    found.filter_map(|(wanted, seen)| Some((wanted.env.clone(), seen.present()?.version))).collect()
 }
 
 /// Now, to the second: nothing here is measured finer, and texts stay short.

@@ -53,16 +53,10 @@ async fn look_beside(context: &Context, desired: &Desired, live: &Live) -> anyho
             None => Ok(Seen::Absent),
         }
     };
-    let role_policies = async {
-        match live.scheduler_role.present().filter(|_| desired.role.ours) {
-            Some(_) => seen(aws.role_policies(&desired.role.name).await),
-            None => Ok(Seen::Absent),
-        }
-    };
     let receipt = async { seen(aws.parameter(&desired.receipt_parameter).await) };
     let path = async { seen(aws.parameter(&desired.scheduled_path_parameter).await) };
-    let (schedules, role_policies, receipt, path) = tokio::join!(schedules, role_policies, receipt, path);
-    Ok(Beside { schedules: schedules?, role_policies: role_policies?, receipt: receipt?, scheduled_path: path? })
+    let (schedules, receipt, path) = tokio::join!(schedules, receipt, path);
+    Ok(Beside { schedules: schedules?, receipt: receipt?, scheduled_path: path? })
 }
 
 fn show(desired: &Desired, plan: &Removals) {

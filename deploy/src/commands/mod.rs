@@ -8,6 +8,7 @@ pub mod destroy;
 pub mod disable;
 pub mod enable;
 pub mod export;
+pub mod history;
 pub mod iam;
 pub mod init;
 pub mod logs;

@@ -13,7 +13,7 @@ pub mod task;
 pub mod task_definition;
 
 pub use parameter::{Parameter, ParameterType};
-pub use policy::{NewRole, PolicyDocument, Role};
+pub use policy::{NewRole, PolicyDocument, Role, RolePolicies};
 pub use run_task::{Launch, Network, RunTask};
 pub use schedule::{Elsewhere, Group, Schedule, State};
 pub use tags::Tags;
@@ -96,6 +96,8 @@ pub struct Live {
     pub scheduler_role: Seen<Role>,
     /// Our inline policy on the scheduler's role.
     pub scheduler_policy: Seen<PolicyDocument>,
+    /// The names of all of its policies; absent when the role is, or is not ours to keep.
+    pub scheduler_role_policies: Seen<RolePolicies>,
     /// The schedule group.
     pub group: Seen<Group>,
     /// The schedule.

@@ -102,6 +102,25 @@ pub enum RunTaskError {
     OverridesTooLong(usize),
 }
 
+impl RunTaskError {
+    /// The way out, in the configuration.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            RunTaskError::TaskDefinition(_) => "set `family` to the name of a family",
+            RunTaskError::Job(_) => "give the job another name",
+            RunTaskError::Empty(_) => "say it in the configuration",
+            RunTaskError::TooMany { .. } => "leave some out",
+            RunTaskError::Reserved(_) => "take it out of `environment`",
+            RunTaskError::ContextAttribute(_) => {
+                "take it out; the job finds the time of its occurrence in INGEST_OCCURRENCE"
+            }
+            RunTaskError::OverridesTooLong(_) => {
+                "shorten `command` or `environment`: long text belongs into the image or a file"
+            }
+        }
+    }
+}
+
 impl RunTask {
     /// Checks the parts.
     pub fn new(parts: Parts) -> Result<Self, RunTaskError> {

@@ -8,6 +8,7 @@ use deploy::one_off;
 use rehearsal::local_aws::User;
 use serde_json::{Value, json};
 
+use crate::everything::say_everything;
 use crate::inside;
 use crate::scene::{JOB, Scene};
 
@@ -42,7 +43,12 @@ fn run(scene: &Scene, caller: &User, arguments: &[&str]) -> (i32, String) {
 }
 
 /// Actions that these stories do not need: what is done once in the life of a job has tests of its own.
-const SELDOM: [(&str, &str); 2] = [("plan", "scheduler:ListSchedules"), ("apply", "iam:DeleteRolePolicy")];
+const SELDOM: [(&str, &str); 3] = [
+    ("plan", "scheduler:ListSchedules"),
+    ("apply", "iam:DeleteRolePolicy"),
+    // Only once a fire time has passed.
+    ("status", "logs:FilterLogEvents"),
+];
 
 /// One verb, or several in a row, that a policy is for.
 struct Story<'a> {
@@ -102,12 +108,15 @@ fn what_only_looks_is_exactly_allowed() {
     scene.expect(&["trigger-now"], 0);
     read(&scene, "plan", &["plan", "--detailed-exitcode"], 0);
     read(&scene, "status", &["status"], 0);
+    read(&scene, "history", &["history"], 0);
     read(&scene, "verify", &["verify"], 0);
 }
 
+/// With everything said that can be said: a boundary, a path, a key of one's own, a dead-letter queue.
 #[test]
 fn apply_is_exactly_allowed() {
     let scene = Scene::enforcing();
+    say_everything(&scene);
     let begin = |scene: &Scene| {
         scene.expect(&["destroy", "--yes"], 0);
         // A revision without the secret, so that one has to be registered.
@@ -130,6 +139,7 @@ fn apply_is_exactly_allowed() {
             }] });
             let role = format!("{JOB}-scheduler");
             cloud.update_trust(&role, &PolicyDocument(anybody.to_string())).await.unwrap();
+            cloud.put_boundary(&role, "arn:aws:iam::aws:policy/ReadOnlyAccess").await.unwrap();
         });
         leave_a_one_off(scene);
     };
@@ -150,6 +160,21 @@ fn trigger_now_and_enable_are_exactly_allowed() {
     scene.expect(&["trigger-now"], 0);
     let disabled = |scene: &Scene| drop(scene.expect(&["disable"], 0));
     let story = Story { whom: "enable", begin: &disabled, meanwhile: &nothing, commands: &[(&["enable"], 0)] };
+    story.is_exactly_allowed(&scene);
+    // Whoever may only do that may not go without a proof.
+    let word: &[&str] = &["enable", "--without-receipt", "--reason=why"];
+    scene.expect(&["disable"], 0);
+    unproven(&scene);
+    let caller = scene.aws.user("enable", &policy(&scene, "enable")).unwrap();
+    assert_eq!(run(&scene, &caller, word).0, 1);
+    // First where there is no receipt yet, then where there is one.
+    let fresh = |scene: &Scene| {
+        scene.expect(&["disable"], 0);
+        let receipt = scene.receipt_parameter();
+        drop(inside::run(async { inside::cloud(scene).await.delete_parameter(&receipt).await }));
+    };
+    let commands = [(word, 0), (word, 0)];
+    let story = Story { whom: "enable-without-receipt", begin: &fresh, meanwhile: &disabled, commands: &commands };
     story.is_exactly_allowed(&scene);
 }
 
@@ -244,8 +269,11 @@ fn disable_and_destroy_are_exactly_allowed() {
             let schedule = cloud.schedule(JOB, JOB).await.unwrap().with_state(State::Enabled);
             cloud.update_schedule(&schedule).await.unwrap();
         });
+        // Something to be ended; what an earlier story left running will do.
+        drop(scene.deploy(&["trigger-now", "--no-wait"]).output().unwrap());
     };
-    let commands: [(&[&str], i32); 2] = [(&["disable"], 0), (&["disable", "--delete"], 0)];
+    scene.next_script("sleep 600");
+    let commands: [(&[&str], i32); 2] = [(&["disable", "--stop-running"], 0), (&["disable", "--delete"], 0)];
     Story { whom: "disable", begin: &enabled, meanwhile: &nothing, commands: &commands }.is_exactly_allowed(&scene);
     let applied = |scene: &Scene| drop(scene.expect(&["apply", "--disabled", "--yes"], 0));
     let commands: [(&[&str], i32); 1] = [(&["destroy", "--yes"], 0)];

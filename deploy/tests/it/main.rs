@@ -1,26 +1,33 @@
 //! The tests of `deploy`, one binary.
 
 mod apply;
+mod check;
 mod config;
 mod destroy;
 mod disable;
 mod drift;
 mod enable;
 mod endings;
+mod everything;
 mod faults;
 mod help;
 mod iam;
 mod inside;
+mod keys;
 mod lines;
 mod memory;
 mod normalise;
 mod operator;
+mod ownership;
 mod plan;
 mod properties;
 mod proxy;
 mod purity;
 mod saved;
 mod scene;
+mod secrets;
+mod sequences;
+mod standing;
 mod status;
 mod story;
 mod trigger_now;
@@ -29,3 +36,4 @@ mod unproven;
 mod verify;
 mod via_scheduler;
 mod ways;
+mod worlds;

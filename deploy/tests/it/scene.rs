@@ -183,20 +183,29 @@ from = "env:API_KEY"
         self.aws.wait_for_task(&tasks[0]).expect("the task stops");
     }
 
-    /// One call of ECS, SSM or CloudWatch Logs, as anybody beside `deploy` could make it.
+    /// One call of ECS, SSM, KMS or CloudWatch Logs, as anybody beside `deploy` could make it.
     pub fn call(&self, service: &str, action: &str, body: &Value) -> Value {
         let target = match service {
             "ecs" => "AmazonEC2ContainerServiceV20141113",
             "logs" => "Logs_20140328",
+            "kms" => "TrentService",
+            "sqs" => "AmazonSQS",
             _ => "AmazonSSM",
         };
         let headers = format!("X-Amz-Target: {target}.{action}\r\nContent-Type: application/x-amz-json-1.1");
-        serde_json::from_str(&self.send(service, "POST /", &headers, &body.to_string())).expect("JSON")
+        let answer = self.send(service, "POST /", &headers, &body.to_string());
+        serde_json::from_str(if answer.is_empty() { "null" } else { &answer }).expect("JSON")
     }
 
     /// Gives a role an inline policy, as anybody beside `deploy` could.
     pub fn put_role_policy(&self, role: &str, policy: &str, statement: &Value) {
         self.iam("PutRolePolicy", &format!("RoleName={role}&PolicyName={policy}"), statement);
+    }
+
+    /// Attaches a managed policy to a role, as anybody beside `deploy` could.
+    pub fn attach_policy(&self, role: &str, policy: &str) {
+        let body = format!("Action=AttachRolePolicy&Version=2010-05-08&RoleName={role}&PolicyArn={policy}");
+        self.send("iam", "POST /", "Content-Type: application/x-www-form-urlencoded", &body);
     }
 
     /// Lets ECS assume a role, and nobody else.
@@ -268,6 +277,7 @@ from = "env:API_KEY"
             (r"\b\d+s old", "[age] old"),
             (r"subnet-[0-9a-z]+", "[subnet]"),
             (r"sha256:[0-9a-f]{64}", "[digest]"),
+            (r":key/[0-9a-f-]{36}", ":key/[key]"),
             (r"http://127\.0\.0\.1:\d+", "[endpoint]"),
             (r"(?m)^task (PENDING|DEPROVISIONING|RUNNING|PROVISIONING)\n", ""),
         ]

@@ -6,9 +6,11 @@ use std::process::{Child, Command, Stdio};
 
 use deploy::config::Config;
 use deploy::desired::Desired;
-use deploy::model::tags;
+use deploy::model::{Seen, tags};
 use deploy::plan::{Step, Wish, plan};
+
 use deploy::receipt::{Owner, Receipt, Void};
+use deploy::removal::{Beside, removals};
 use rehearsal::local_aws::Fault;
 use serde_json::json;
 
@@ -148,6 +150,8 @@ fn the_job_of_the_same_name_in_another_region_is_left_alone() {
     gone.env("AWS_REGION", "us-east-1").output().unwrap();
     assert_eq!(writes(&scene), Vec::<String>::new(), "destroy there took the role from here");
 
+    assert!(!String::from_utf8(gone.output().unwrap().stdout).unwrap().contains("  - "));
+
     // The policy on an execution role that both regions use has no tags; what it grants tells.
     let desired = |region: &str| {
         let text = std::fs::read_to_string(scene.path().join("deploy.toml")).unwrap().replace("us-east-1", region);
@@ -166,13 +170,17 @@ fn the_job_of_the_same_name_in_another_region_is_left_alone() {
     let plan = plan(&here, &live, &wish, Default::default());
     assert!(plan.refusals.iter().any(|one| one.what.contains("same name in us-east-1")), "{:#?}", plan.refusals);
     assert!(!plan.steps().any(|step| matches!(step, Step::PutRolePolicy { role, .. } if role == "execution")));
+    let beside = Beside { schedules: Seen::Absent, receipt: Seen::Absent, scheduled_path: Seen::Absent };
+    let removals = removals(&here, &live, &beside);
+    assert_eq!(removals.steps, [], "destroy here took the policy from there");
+    assert!(removals.left.iter().any(|left| left.why == "of the job of the same name in us-east-1"), "{removals:#?}");
 }
 
 /// A receipt as another person's `trigger-now` leaves it when it begins.
 fn voided(scene: &Scene) -> String {
     let owner = Owner { job: JOB.into(), account: scene.world.account.clone(), region: scene.world.region.clone() };
     let since = "2026-11-29T03:00:00Z".parse().unwrap();
-    Receipt::Void(Void { since, by: "somebody else".into(), ending: None }).to_text(&owner).unwrap()
+    Receipt::Void(Void { since, by: "somebody else".into(), ending: None, overridden: None }).to_text(&owner).unwrap()
 }
 
 #[test]

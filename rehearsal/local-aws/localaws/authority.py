@@ -116,7 +116,10 @@ def _iam(action, _path, request, _query):
     if action == "SimulatePrincipalPolicy":
         return request.get("PolicySourceArn"), {}
     record = iam.role(f"arn:aws:iam::{get_account_id()}:role/{request.get('RoleName')}")
-    return record["Arn"] if record else None, {}
+    if action == "CreateRole":
+        record = {"Arn": f"arn:aws:iam::{get_account_id()}:role{request.get('Path', '/')}{request.get('RoleName')}"}
+    boundary = request.get("PermissionsBoundary")
+    return record["Arn"] if record else None, {"iam:PermissionsBoundary": boundary} if boundary else {}
 
 
 def simulate(form):

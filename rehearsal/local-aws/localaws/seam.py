@@ -64,6 +64,7 @@ NAMES = {
     "ministack.services.ecs_metadata": ["register_container", "unregister_token", "set_task_status"],
     "ministack.services.eventbridge": ["_parse_cron_fields", "_cron_next_fire"],
     "ministack.services.iam": ["_roles", "_IAM_HANDLERS"],
+    "ministack.services.kms": ["_resolve_key", "_aliases"],
     "ministack.services.scheduler": ["handle_request"],
     "ministack.services.secretsmanager": ["resolve_secret_string"],
     "ministack.services.sqs": ["_queue_by_arn", "_queue_url", "_act_send_message"],
@@ -106,6 +107,7 @@ iam = _modules["ministack.services.iam"]
 iam_service = iam
 AuthError = evaluator.AuthError
 scheduler = _modules["ministack.services.scheduler"]
+kms = _modules["ministack.services.kms"]
 secretsmanager = _modules["ministack.services.secretsmanager"]
 sqs = _modules["ministack.services.sqs"]
 ssm = _modules["ministack.services.ssm"]
