@@ -5,6 +5,7 @@
 
 mod client;
 mod clusters;
+mod dead_letters;
 mod error;
 mod history;
 mod identity;
