@@ -27,6 +27,7 @@ mod saved;
 mod scene;
 mod secrets;
 mod sequences;
+mod standing;
 mod status;
 mod story;
 mod trigger_now;

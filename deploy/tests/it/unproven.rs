@@ -242,7 +242,7 @@ fn a_schedule_in_another_group_is_seen_and_can_be_switched_off() {
 }
 
 /// `deploy ...` on a terminal of its own.
-fn on_a_terminal(scene: &Scene, arguments: &[&str]) -> Child {
+pub fn on_a_terminal(scene: &Scene, arguments: &[&str]) -> Child {
     let deploy = scene.deploy(arguments);
     let code = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
     let python = rehearsal::toolbox().and_then(|tools| tools.python()).expect("the local AWS has a Python");
