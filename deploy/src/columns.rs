@@ -58,11 +58,13 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
 /// A table: its first row is the head; the columns that hold numbers stand to the right.
 pub fn table(rows: &[Vec<String>], numbers: &[usize]) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widest = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell)).max().unwrap_or(0);
+    let widest =
+        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell)).max().unwrap_or(0);
     let widths: Vec<_> = (0..columns).map(widest).collect();
     let line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths).enumerate();
-        let cells = cells.map(|(i, (cell, width))| if numbers.contains(&i) { right(cell, *width) } else { left(cell, *width) });
+        let cells =
+            cells.map(|(i, (cell, width))| if numbers.contains(&i) { right(cell, *width) } else { left(cell, *width) });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect()

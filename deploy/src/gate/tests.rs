@@ -52,7 +52,7 @@ fn only_a_young_proof_of_this_very_world_opens() {
     let owner = Owner { job: "a".to_owned(), account: "b".to_owned(), region: "c".to_owned() };
     for receipt in [
         Seen::Absent,
-        Seen::Hidden { why: "ssm:GetParameter denied".to_owned() },
+        Seen::Hidden { why: "ssm:GetParameters denied".to_owned() },
         Seen::Present(Receipt::read("by hand", &owner)),
         Seen::Present(Ok(Receipt::Void(void(None)))),
         Seen::Present(Ok(Receipt::Void(void(Some("container ingest ended with exit code 70"))))),

@@ -33,7 +33,8 @@ pub fn lines(standing: &Standing, program: &str) -> Vec<String> {
     screen.line("path", format!("the scheduled path is {}", scheduled_path.says));
     for newer in &standing.newer_revisions {
         let by = newer.registered_by.as_deref().map_or("somebody", who);
-        let lacks = if newer.lacks.is_empty() { String::new() } else { format!(", without {}", newer.lacks.join(", ")) };
+        let lacks =
+            if newer.lacks.is_empty() { String::new() } else { format!(", without {}", newer.lacks.join(", ")) };
         screen.line("newer", format!("revision {} by {by}{lacks}; the schedule does not run it", newer.revision));
     }
     for task in standing.running.iter().flatten() {

@@ -31,7 +31,7 @@ fn status_says_what_the_schedule_itself_has_done() {
     snapshot!(scene, ["status"]);
 
     // What may not be looked at is said, and is no good news.
-    for action in ["logs:DescribeLogStreams", "ssm:GetParameter", "ecs:ListTasks"] {
+    for action in ["logs:DescribeLogStreams", "ssm:GetParameters", "ecs:ListTasks"] {
         scene.aws.deny(action).unwrap();
     }
     snapshot!(scene, ["status"]);

@@ -187,7 +187,7 @@ fn voided(scene: &Scene) -> String {
 fn of_two_runs_at_once_the_older_one_proves_nothing() {
     let scene = Scene::applied();
     // The other one begins while ours runs, or in the moment between our last look and our receipt.
-    for (moment, nth) in [("AmazonEC2ContainerServiceV20141113.RunTask", 1), ("AmazonSSM.GetParameter", 3)] {
+    for (moment, nth) in [("AmazonEC2ContainerServiceV20141113.RunTask", 1), ("AmazonSSM.GetParameters", 2)] {
         let mut seen = 0;
         let output = between(&scene, &["trigger-now"], |call| {
             seen += usize::from(call == moment);
@@ -206,7 +206,7 @@ fn of_two_runs_at_once_the_older_one_proves_nothing() {
 #[test]
 fn enable_does_not_open_on_a_receipt_that_is_voided_meanwhile() {
     let scene = Scene::applied();
-    for (moment, switched) in [("AmazonSSM.GetParameter", false), ("PUT /schedules/library-sync", true)] {
+    for (moment, switched) in [("AmazonSSM.GetParameters", false), ("PUT /schedules/library-sync", true)] {
         scene.expect(&["trigger-now"], 0);
         scene.aws.forget_calls().unwrap();
         let mut once = true;
@@ -242,7 +242,7 @@ fn a_schedule_in_another_group_is_seen_and_can_be_switched_off() {
 }
 
 /// `deploy ...` on a terminal of its own.
-fn on_a_terminal(scene: &Scene, arguments: &[&str]) -> Child {
+pub fn on_a_terminal(scene: &Scene, arguments: &[&str]) -> Child {
     let deploy = scene.deploy(arguments);
     let code = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
     let python = rehearsal::toolbox().and_then(|tools| tools.python()).expect("the local AWS has a Python");
