@@ -165,7 +165,10 @@ fn without_a_receipt_it_takes_a_word_and_the_word_stays_until_a_run_is_proven() 
     scene.next_run(&["trying"], 70);
     scene.expect(&["trigger-now"], 4);
     let said = scene.transcript(&["status"]);
-    assert!(said.contains("exit code: 5") && said.contains("WITHOUT A PROOF") && said.contains("다음 달까지"), "{said}");
+    assert!(
+        said.contains("exit code: 5") && said.contains("WITHOUT A PROOF") && said.contains("다음 달까지"),
+        "{said}"
+    );
     scene.expect(&["disable"], 0);
     assert!(scene.refusal(&["enable"]).contains("did not prove itself"));
     scene.next_run(&[&report().to_line()], 0);
