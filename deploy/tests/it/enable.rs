@@ -62,6 +62,10 @@ fn enable_refuses_without_a_proof_of_this_very_world() {
     refused("a scheduled path that nobody has tried");
     scene.edit_config(|config| *config = config.replace("path = \"scheduler\"\n", ""));
 
+    scene.edit_config(|config| *config = config.replace("assign_public_ip", "stopped = true\nassign_public_ip"));
+    refused("stopped in the configuration");
+    scene.edit_config(|config| *config = config.replace("stopped = true\n", ""));
+
     // By hand, and not taken back: the plan shows it.
     let schedule = scene.schedule();
     let mut edited = schedule.clone();
