@@ -188,7 +188,6 @@ from = "env:API_KEY"
         let target = match service {
             "ecs" => "AmazonEC2ContainerServiceV20141113",
             "logs" => "Logs_20140328",
-            "sqs" => "AmazonSQS",
             "kms" => "TrentService",
             "sqs" => "AmazonSQS",
             _ => "AmazonSSM",
