@@ -190,7 +190,6 @@ from = "env:API_KEY"
             "logs" => "Logs_20140328",
             "sqs" => "AmazonSQS",
             "kms" => "TrentService",
-            "sqs" => "AmazonSQS",
             _ => "AmazonSSM",
         };
         let headers = format!("X-Amz-Target: {target}.{action}\r\nContent-Type: application/x-amz-json-1.1");
