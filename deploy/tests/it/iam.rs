@@ -191,16 +191,15 @@ fn enable_is_exactly_allowed() {
     story.is_exactly_allowed(&scene);
     // Whoever may only do that may not go without a proof.
     let word: &[&str] = &["enable", "--without-receipt", "--reason=why"];
-    scene.expect(&["disable"], 0);
-    unproven(&scene);
-    let caller = scene.aws.user("enable", &policy(&scene, "enable")).unwrap();
-    assert_eq!(run(&scene, &caller, word).0, 1);
-    // First where there is no receipt yet, then where there is one.
     let fresh = |scene: &Scene| {
         scene.expect(&["disable"], 0);
         let receipt = scene.receipt_parameter();
         drop(inside::run(async { inside::cloud(scene).await.delete_parameter(&receipt).await }));
     };
+    fresh(&scene);
+    let caller = scene.aws.user("enable", &policy(&scene, "enable")).unwrap();
+    assert_eq!(run(&scene, &caller, word).0, 1);
+    // First where there is no receipt yet, then where there is one.
     let commands = [(word, 0), (word, 0)];
     let story = Story { whom: "enable-without-receipt", begin: &fresh, meanwhile: &disabled, commands: &commands };
     story.is_exactly_allowed(&scene);

@@ -506,14 +506,15 @@ impl Dice {
 fn on_the_local_aws(sequences: usize) {
     let scene = scene::Scene::applied();
     let (mut dice, mut counts) = (Dice(5), Counts::default());
+    // Whether the newest run is proven, and nothing has moved since.
+    let mut proven = false;
     let (mut variant, mut secret, mut argument) = (0, 0, "\"--all\"]".to_owned());
     let is_on = || scene.schedule()["State"] == "ENABLED";
     let run = |arguments: &[&str]| scene.deploy(arguments).output().expect("deploy runs").status.code();
     for _ in 0..sequences {
         counts.sequences += 1;
         run(&["apply", "--disabled", "--yes"]);
-        // Whether the newest run is proven, and nothing has moved since.
-        let (mut proven, mut warranted) = (false, false);
+        let mut warranted = false;
         assert!(!is_on(), "after apply --disabled");
         for _ in 0..5 {
             counts.moves += 1;

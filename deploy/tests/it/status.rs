@@ -121,7 +121,9 @@ fn a_run_that_did_not_come_is_overdue_and_one_in_a_busy_log_is_found() {
         events["logEvents"] = json!([{ "timestamp": at.as_millisecond(), "message": line }]);
         scene.call("logs", "PutLogEvents", &events);
     };
-    let prefix = format!("ecs/{}", scene.world.container);
+    let described = scene.call("ecs", "DescribeTaskDefinition", &json!({ "taskDefinition": scene.world.family }));
+    let options = &described["taskDefinition"]["containerDefinitions"][0]["logConfiguration"]["options"];
+    let prefix = format!("{}/{}", options["awslogs-stream-prefix"].as_str().unwrap(), scene.world.container);
     let began = due + jiff::SignedDuration::from_secs(20);
     write(&format!("{prefix}/scheduled-run"), began, &scheduled(&began.to_string()).to_line());
     for i in 0..25 {
