@@ -23,12 +23,15 @@ mod plan;
 mod properties;
 mod proxy;
 mod purity;
+#[path = "../../src/run/judge/sample.rs"]
+mod sample;
 mod saved;
 mod scene;
 mod secrets;
 mod sequences;
 mod status;
 mod story;
+mod terminal;
 mod trigger_now;
 mod truth;
 mod unproven;
