@@ -5,11 +5,12 @@
 //!
 //! Architecture invariant: no I/O, no async, no clock, no SDK.
 
+mod resources;
+
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
 use crate::desired::Desired;
-use crate::one_off;
 
 /// Whom the policy is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -32,10 +33,14 @@ pub enum For {
     Stop,
     /// Whoever runs `deploy enable`.
     Enable,
-    /// Whoever runs `deploy disable`, `--delete` included.
+    /// Whoever may run `deploy enable --without-receipt`: what `enable` needs, and to record that there was no proof.
+    EnableWithoutReceipt,
+    /// Whoever runs `deploy disable`, `--delete` and `--stop-running` included.
     Disable,
     /// Whoever runs `deploy status`.
     Status,
+    /// Whoever runs `deploy history`.
+    History,
     /// Whoever runs `deploy verify`.
     Verify,
     /// Whoever runs `deploy destroy`.
@@ -68,8 +73,10 @@ pub fn policy(desired: &Desired, roles: &TaskRoles, wanted: For) -> Value {
         For::Logs => draft.logs(),
         For::Stop => draft.stop(),
         For::Enable => draft.enable(),
+        For::EnableWithoutReceipt => draft.enable_without_receipt(),
         For::Disable => draft.disable(),
         For::Status => draft.status(),
+        For::History => draft.history(),
         For::Verify => draft.verify(),
         For::Destroy => draft.destroy(),
         For::Scheduler => return draft.scheduler(),
@@ -195,7 +202,7 @@ impl Draft<'_> {
         self.look();
         self.look_at_receipt();
         self.look_at_runs();
-        self.watch(vec![self.receipt()]);
+        self.watch(vec![self.receipt(), self.scheduled_path()]);
         self.run_task();
     }
 
@@ -265,16 +272,34 @@ impl Draft<'_> {
         self.pass_scheduler_role();
     }
 
+    fn enable_without_receipt(&mut self) {
+        self.enable();
+        let actions = ["ssm:PutParameter", "ssm:AddTagsToResource", "ssm:ListTagsForResource"];
+        self.allow(&actions, vec![self.receipt()]);
+    }
+
     fn disable(&mut self) {
         self.allow(&["scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
         let actions = ["scheduler:GetSchedule", "scheduler:UpdateSchedule", "scheduler:DeleteSchedule"];
         self.allow(&actions, vec![self.schedule()]);
         self.pass_scheduler_role();
+        self.list_tasks();
+        self.allow(&["ecs:StopTask"], self.tasks());
     }
 
     fn status(&mut self) {
         self.look();
         self.look_at_receipt();
+        self.look_at_runs();
+        let groups = vec![self.arn("logs", "log-group:*")];
+        self.allow(&["logs:FilterLogEvents", "logs:DescribeLogGroups"], groups);
+        self.list_tasks();
+        let queue = self.desired.timing().dead_letter_queue.clone();
+        self.allow(&["sqs:GetQueueAttributes"], queue.into_iter().collect());
+    }
+
+    fn history(&mut self) {
+        self.allow(&["ecs:DescribeTaskDefinition"], vec!["*".to_owned()]);
         self.look_at_runs();
     }
 
@@ -339,65 +364,5 @@ impl Draft<'_> {
     fn pass_scheduler_role(&mut self) {
         let when = ("StringEquals", "iam:PassedToService", "scheduler.amazonaws.com");
         self.allow_when(&["iam:PassRole"], vec![self.desired.role.arn.clone()], Some(when));
-    }
-
-    fn parameters(&self) -> Vec<String> {
-        self.desired.parameters.iter().map(|parameter| parameter.arn.clone()).collect()
-    }
-
-    fn receipt(&self) -> String {
-        self.desired.parameter_arn(&self.desired.receipt_parameter)
-    }
-
-    fn scheduled_path(&self) -> String {
-        self.desired.parameter_arn(&self.desired.scheduled_path_parameter)
-    }
-
-    fn schedule(&self) -> String {
-        self.arn("scheduler", &format!("schedule/{}/{}", self.desired.timing().group, self.desired.job.name))
-    }
-
-    fn one_off(&self) -> String {
-        self.arn(
-            "scheduler",
-            &format!("schedule/{}/{}", self.desired.timing().group, one_off::name(&self.desired.job.name)),
-        )
-    }
-
-    fn any_role(&self) -> String {
-        self.desired.role_arn("*")
-    }
-
-    fn execution_role(&self) -> Vec<String> {
-        match &self.roles.execution {
-            Some(role) => vec![role.clone()],
-            None if self.roles.known => Vec::new(),
-            None => vec![self.any_role()],
-        }
-    }
-
-    fn task_roles(&self) -> Vec<String> {
-        let mut roles = self.execution_role();
-        roles.extend(self.roles.task.clone());
-        roles
-    }
-
-    /// While there is no such role, IAM knows of no path: then the call is about the bare name.
-    fn scheduler_role_by_name(&self) -> Vec<String> {
-        let role = &self.desired.role;
-        vec![role.arn.clone(), self.desired.role_arn(&role.name)]
-    }
-
-    fn roles_with_our_policies(&self) -> Vec<String> {
-        let mut roles = vec![self.desired.role.arn.clone()];
-        roles.extend(self.execution_role());
-        roles
-    }
-
-    fn arn(&self, service: &str, tail: &str) -> String {
-        // The group's ARN has partition, region and account where every regional ARN has them.
-        let group = self.desired.group_arn();
-        let parts: Vec<_> = group.splitn(6, ':').collect();
-        format!("{}:{}:{service}:{}:{}:{tail}", parts[0], parts[1], parts[3], parts[4])
     }
 }

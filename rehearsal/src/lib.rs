@@ -3,6 +3,7 @@
 //! * [`toolbox()`] prepares, once and under a file lock, what the stage needs below `<target directory>/rehearsal`.
 //! * [`postgres`] starts a real PostgreSQL of our own, [`pgbouncer`] a pooler in front of it, [`namespace`] makes a network that can be cut; [`upstream`] stands in for data.go.kr, with its real faults;
 //!   [`local_aws`] is a local AWS that really runs tasks and fires schedules.
+//! * [`podman`] builds the real image from the real Dockerfile, and runs tasks from it.
 //! * [`snapshot`] reads and invents months of the library data set; [`binaries`] builds the two programs.
 //!
 //! Architecture invariants: every server binds loopback only and ends with the process that started it, however that process
@@ -13,6 +14,7 @@ pub mod guardian;
 pub mod local_aws;
 pub mod namespace;
 pub mod pgbouncer;
+pub mod podman;
 pub mod postgres;
 pub mod snapshot;
 mod toolbox;

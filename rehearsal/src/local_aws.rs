@@ -15,6 +15,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
+use crate::podman::Podman;
 use crate::{RunDir, toolbox};
 
 pub use admin::{Call, Failure, Fate, Fault, Invocation, User};
@@ -22,6 +23,15 @@ pub use admin::{Call, Failure, Fate, Fault, Invocation, User};
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/local-aws/main.py");
 /// What the program may inherit; in particular no AWS credentials or endpoints of the person who starts it.
 const INHERITED: [&str; 5] = ["PATH", "HOME", "TMPDIR", "DOCKER_HOST", "XDG_RUNTIME_DIR"];
+
+/// What a container is.
+#[derive(Debug)]
+enum Engine<'a> {
+    /// A process of this machine.
+    Process,
+    /// A container of this podman, made from an image that it holds.
+    Podman(&'a Podman),
+}
 
 /// What an image name stands for: a program on this machine.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -63,10 +73,12 @@ pub struct WorldSpec {
     pub family: String,
     /// The name of the family's container.
     pub container: String,
+    /// The container may write nowhere. A process of this machine can, so that it shows with [`LocalAws::start_podman`] only.
+    pub readonly_root: bool,
 }
 
 impl WorldSpec {
-    /// Cluster and family `geuneul`, container `app`, no sidecar, an empty environment.
+    /// Cluster and family `geuneul`, container `app`, no sidecar, an empty environment, a file system that can be written to.
     pub fn new(image: impl Into<String>) -> WorldSpec {
         WorldSpec {
             image: image.into(),
@@ -76,6 +88,7 @@ impl WorldSpec {
             cluster: "geuneul".into(),
             family: "geuneul".into(),
             container: "app".into(),
+            readonly_root: false,
         }
     }
 }
@@ -130,28 +143,41 @@ struct Ready {
 impl LocalAws {
     /// Starts it with these images and waits until it answers. Signatures and policies of callers do not count.
     pub fn start(images: Images) -> Result<LocalAws> {
-        LocalAws::start_with(images, false)
+        LocalAws::start_with(images, false, Engine::Process)
+    }
+
+    /// The same, where tasks are containers of the images that this podman holds.
+    pub fn start_podman(podman: &Podman) -> Result<LocalAws> {
+        LocalAws::start_with(Images::new(), false, Engine::Podman(podman))
     }
 
     /// The same, where signatures are verified and a [`LocalAws::user`] may do only what its policy says.
     pub fn start_enforcing(images: Images) -> Result<LocalAws> {
-        LocalAws::start_with(images, true)
+        LocalAws::start_with(images, true, Engine::Process)
     }
 
-    fn start_with(images: Images, enforcing: bool) -> Result<LocalAws> {
+    fn start_with(images: Images, enforcing: bool, engine: Engine<'_>) -> Result<LocalAws> {
         let tools = toolbox()?;
         let run = tools.new_run()?;
         let table = run.path().join("images.json");
         fs::write(&table, serde_json::to_vec(&images)?)?;
         let log = run.path().join("local-aws.log");
-        let mut process = Command::new(tools.python()?)
+        let mut program = Command::new(tools.python()?);
+        program.env_clear().envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        if let Engine::Podman(podman) = engine {
+            program.envs(podman.env());
+        }
+        let mut process = program
             .arg(PROGRAM)
             .arg("--images")
             .arg(&table)
             .arg("--folder")
             .arg(run.path())
-            .env_clear()
-            .envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
+            .arg("--engine")
+            .arg(match engine {
+                Engine::Process => "process",
+                Engine::Podman(_) => "podman",
+            })
             .env("LANG", "C.UTF-8")
             .env("AUTH", enforcing.to_string())
             .stdin(Stdio::piped())

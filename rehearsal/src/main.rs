@@ -6,7 +6,7 @@ mod story;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
 /// Tells the whole story, from nothing to a proven and enabled monthly schedule, with the real programs as separate
 /// processes: a local AWS that really runs tasks, a stand-in for data.go.kr, a temporary PostgreSQL. Leaves nothing behind.
@@ -24,6 +24,19 @@ struct Cli {
     /// Leave the stage up when the story ends, and print how to drive it by hand, until Enter or Ctrl-C
     #[arg(long)]
     keep: bool,
+
+    /// What a task is: a process of this machine, or a container of the real image, built from the Dockerfile (needs root, podman and runc)
+    #[arg(long, value_enum, value_name = "ENGINE", default_value_t = Engine::Process)]
+    engine: Engine,
+}
+
+/// What a task of the local AWS is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Engine {
+    /// A process of this machine.
+    Process,
+    /// A container of the real image.
+    Podman,
 }
 
 #[derive(Debug, Subcommand)]
@@ -42,7 +55,7 @@ fn main() -> ExitCode {
     };
     let ended = match cli.verb {
         Some(Verb::Hostile) => hostile::rehearse(),
-        None => story::tell(&cli.snapshot, cli.keep),
+        None => story::tell(&cli.snapshot, cli.keep, cli.engine),
     };
     match ended {
         Ok(true) => ExitCode::SUCCESS,

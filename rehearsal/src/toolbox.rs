@@ -58,6 +58,13 @@ impl Toolbox {
         RunDir::new(&self.root)
     }
 
+    /// A folder of this name that later processes find again.
+    pub fn folder(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.root.join(name);
+        fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
+        Ok(folder)
+    }
+
     fn lazily<'a>(
         &self,
         tool: &'a OnceLock<Result<PathBuf, String>>,

@@ -4,9 +4,9 @@ use clap::Args;
 use serde_json::json;
 
 use super::Context;
-use super::look::Look;
+use super::tasks_of_job::refuse_elsewhere;
+use crate::cloud::TaskDefinitions;
 use crate::exit::{Exit, Stop};
-use crate::plan::Wish;
 use crate::run::history::recent_runs;
 use crate::standing::runs::table;
 
@@ -23,23 +23,27 @@ pub struct HistoryArgs {
 
 /// Carries the verb out.
 pub async fn run(context: &Context, args: HistoryArgs) -> anyhow::Result<Exit> {
-    let look = Look::at(context, &Wish::default()).await?;
-    let Some((group, prefix)) = look.stream_prefix() else {
-        let what = "the runs are not known: the container's log driver is not awslogs";
-        return Err(Stop::failed(what, "look where the container's log goes").into());
+    let desired = context.desired();
+    let (job, account, region) = (&desired.job, &desired.account, &desired.region);
+    refuse_elsewhere(context, &desired).await?;
+    let definition = context.aws.task_definition(&job.family).await?;
+    let Some((group, Some(prefix))) = definition.awslogs(&job.container) else {
+        let what = format!("the runs are not known: container {} does not write to CloudWatch", job.container);
+        return Err(Stop::failed(what, "give it the awslogs driver and a stream prefix").into());
     };
-    let runs = recent_runs(&context.aws, &group, &prefix, usize::from(args.limit)).await?;
+    let prefix = format!("{prefix}/{}/", job.container);
+    let runs = recent_runs(&context.aws, group, &prefix, usize::from(args.limit)).await?;
     if args.json {
-        let (job, account, region) = (&look.desired.job.name, &look.desired.account, &look.desired.region);
-        let document = json!({ "deploy": "history/1", "job": job, "account": account, "region": region, "runs": runs });
+        let document =
+            json!({ "deploy": "history/1", "job": job.name, "account": account, "region": region, "runs": runs });
         out!("{document}");
         return Ok(Exit::Done);
     }
-    out!("{} in {}\n", look.desired.job.name, look.plan.place);
+    out!("{} in {account}/{region}\n", job.name);
     if runs.is_empty() {
         out!("  no run that reported is in the log group {group}");
-        return Ok(Exit::Done);
+    } else {
+        table(&runs).iter().for_each(|line| out!("{line}"));
     }
-    table(&runs).iter().for_each(|line| out!("{line}"));
     Ok(Exit::Done)
 }

@@ -14,7 +14,7 @@ use crate::exit::{Exit, Stop};
 use crate::model::run_task::Run;
 use crate::run::ending::Ending;
 use crate::run::follow::{UNKNOWN_FOR, Watch, Watched, follow};
-use crate::run::judge::as_asked;
+use crate::run::judge::{Report, as_asked};
 use crate::run::progress::Lines;
 use crate::run::start::{ROLE_PROPAGATION, start};
 
@@ -45,7 +45,10 @@ pub async fn run(context: &Context, args: RunArgs) -> anyhow::Result<Exit> {
     }
     let parts = run.task();
     // Before anything is started: the lines are what this is for.
-    let stream = stream(context, parts.task_definition.arn(), &parts.container, "").await?;
+    let Some(stream) = stream(context, parts.task_definition.arn(), &parts.container, "").await? else {
+        let what = format!("container {} does not write to CloudWatch: nothing of it could be shown", parts.container);
+        return Err(Stop::refused(what, "give it the awslogs driver and a stream prefix; see: deploy plan").into());
+    };
     let task = match start(&context.aws, &run, ROLE_PROPAGATION).await.map_err(|error| unknown_start(context, error))? {
         Ok(task) => task,
         Err(ending) => return Err(not_run(context, &ending).into()),
@@ -55,14 +58,11 @@ pub async fn run(context: &Context, args: RunArgs) -> anyhow::Result<Exit> {
         say_how_to_attach(context, &task);
         return Ok(Exit::Done);
     }
-    if stream.is_none() {
-        err!("note: the container's log driver is not awslogs, so its lines cannot be shown");
-    }
     let watch = Watch {
         aws: &context.aws,
         cluster: &parts.cluster,
         container: &parts.container,
-        stream: stream.map(|stream| stream.of_task(task.id())),
+        stream: Some(stream.of_task(task.id())),
         awaits_report: false,
         timeout: args.waiting.timeout,
         patience: UNKNOWN_FOR,
@@ -75,6 +75,10 @@ pub async fn run(context: &Context, args: RunArgs) -> anyhow::Result<Exit> {
 /// The container's own code, when it ran what it was asked to.
 fn end(context: &Context, run: &Run, watched: &Watched) -> anyhow::Result<Exit> {
     let code = watched.task.container(&run.task().container).and_then(|container| container.exit_code);
+    if let (Report::NotRead(why), Some(code)) = (&watched.report, code) {
+        let what = format!("it ended with exit code {code}, and its lines could not be read: {why}");
+        return Err(Stop::failed(what, "allow logs:GetLogEvents on the container's log group to the caller").into());
+    }
     match (as_asked(run, &watched.task), code) {
         (Ok((_, 0)), _) => Ok(Exit::Done),
         (Ok((container, code)), _) => {

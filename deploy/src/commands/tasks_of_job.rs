@@ -1,8 +1,10 @@
 //! The job's tasks: what would start one, which are ours, where they write to. What the verbs share that work with tasks.
 
+use futures_util::future::try_join_all;
+
 use super::Context;
 use crate::check;
-use crate::cloud::{ErrorKind, Schedules, TaskDefinitions, Whoami};
+use crate::cloud::{CloudError, ErrorKind, Schedules, TaskDefinitions, Whoami};
 use crate::desired::Desired;
 use crate::exit::Stop;
 use crate::model::log::LogStream;
@@ -79,18 +81,20 @@ pub async fn ours(context: &Context, desired: &Desired, reference: &str) -> anyh
     })
 }
 
-/// The ARNs of the job's tasks that run.
-pub async fn running(context: &Context, cluster: &str, job: &str) -> anyhow::Result<Vec<String>> {
-    let calls =
-        Starter::ALL.map(|starter| async move { context.aws.running_tasks(cluster, &starter.started_by(job)).await });
-    Ok(futures_util::future::try_join_all(calls).await?.concat())
+/// The job's tasks that run: by whom each was started, and its ARN.
+pub async fn running(context: &Context, cluster: &str, job: &str) -> anyhow::Result<Vec<(Starter, String)>> {
+    let calls = Starter::ALL.map(|starter| async move {
+        let arns = context.aws.running_tasks(cluster, &starter.started_by(job)).await?;
+        Ok::<Vec<_>, CloudError>(arns.into_iter().map(|arn| (starter, arn)).collect())
+    });
+    Ok(try_join_all(calls).await?.concat())
 }
 
 /// The job's newest task that ECS still knows: of those that run, else of those that have stopped.
 pub async fn newest(context: &Context, desired: &Desired) -> anyhow::Result<Option<OurTask>> {
     let (cluster, aws) = (&desired.job.cluster, &context.aws);
     let mut found = Vec::new();
-    for arn in running(context, cluster, &desired.job.name).await? {
+    for (_, arn) in running(context, cluster, &desired.job.name).await? {
         found.extend(aws.task(cluster, &arn).await?);
     }
     if found.is_empty() {

@@ -5,9 +5,9 @@ use clap::Args;
 use super::Context;
 use super::attempt::Attempt;
 use super::look::Look;
-use super::tasks_of_job::{occurrence, running};
+use super::tasks_of_job::{occurrence, running, started_by};
 use super::watched::{self, Waiting, aws_command, say_how_to_attach, say_started, unknown_start};
-use super::{verdict, via_scheduler};
+use super::{path_record, verdict, via_scheduler};
 use crate::exit::{Exit, Stop};
 use crate::model::run_task::Run;
 use crate::model::task::Task;
@@ -42,6 +42,7 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
     }
     look.refuse_unless_settled(context, "trigger-now")?;
     refuse_while_one_runs(context, &run).await?;
+    path_record::keep_scheduled(context, &look).await;
     if args.via_scheduler {
         return via_scheduler::run(context, &look, &scheduled, args.waiting.timeout, args.json).await;
     }
@@ -92,9 +93,9 @@ async fn leave_it(
 pub async fn refuse_while_one_runs(context: &Context, run: &Run) -> anyhow::Result<()> {
     let task = run.task();
     let running = running(context, &task.cluster, &task.job).await?;
-    let Some(arn) = running.first() else { return Ok(()) };
+    let Some((starter, arn)) = running.first() else { return Ok(()) };
     let id = arn.rsplit('/').next().unwrap_or(arn);
-    let what = format!("a task of {} is running already: {arn}", task.job);
+    let what = format!("a task of {} is running already: {arn}, started {}", task.job, started_by(*starter));
     let hint = format!(
         "wait until it has stopped: {0} attach {id}\nor end it: {0} stop {id}\nthen: {0} trigger-now",
         context.program

@@ -5,10 +5,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Context;
-use super::attempt::{Attempt, now};
+use super::attempt::Attempt;
 use super::look::Look;
-use super::{verdict, verify, watched};
-use crate::cloud::{CloudError, ReceiptWriteError};
+use super::{path_record, verdict, verify, watched};
+use crate::cloud::{Answer, CloudError};
 use crate::exit::{Exit, Stop};
 use crate::model::run_task::RunTask;
 use crate::one_off::Found;
@@ -16,8 +16,8 @@ use crate::plan::Wish;
 use crate::receipt::Path;
 use crate::run::ending::{Ending, Way};
 use crate::run::judge::Proven;
+use crate::run::readable::readable;
 use crate::run::scheduled::{NotStarted, OneOff};
-use crate::scheduled_path::{How, ScheduledPath};
 use crate::verify::{Check, Verdict, checks, dead_letter_queue};
 
 /// How a person says it again.
@@ -41,7 +41,7 @@ pub async fn run(
     let attempt = Attempt::begin(context, look).await?;
     match start_and_watch(context, look, &one_off, timeout).await? {
         Ok(proven) => {
-            let recorded = record(context, look, &attempt, &proven).await;
+            let recorded = path_record::keep_proven(context, look, attempt.fingerprint(), &proven).await;
             let verified = attempt.proven(Path::Scheduler, &proven).await?;
             verdict::proven(context, look, &proven, &verified, json).await;
             let what = "the run is proven, and that the scheduled path is could not be recorded";
@@ -88,31 +88,22 @@ async fn start_and_watch(
         Err(NotStarted::Refused(error)) => return Ok(Err(Unproven::Refused(error))),
         Err(NotStarted::Nothing { seen, fired: None }) => Ending::NothingStarted { seen, way: Way::NotGone },
         Err(NotStarted::Nothing { seen, fired: Some(due) }) => {
-            Ending::NothingStarted { seen, way: explain(context, look, due).await }
+            Ending::NothingStarted { seen, way: explain(context, look, one_off, due).await }
         }
     };
     Ok(Err(Unproven::Ended { task: None, ending }))
 }
 
-/// Keeps that the path is proven for what it was when the run was begun.
-async fn record(context: &Context, look: &Look, attempt: &Attempt<'_>, proven: &Proven) -> anyhow::Result<()> {
-    let by = &look.live.identity.arn;
-    let record = ScheduledPath::new(How::ViaScheduler, &proven.task().arn, attempt.fingerprint(), now(), by);
-    let (name, text) = (&look.desired.scheduled_path_parameter, record.to_text(&look.desired.owner));
-    match context.aws.write_receipt(name, &text, &look.desired.job.name).await {
-        Ok(_) => Ok(()),
-        Err(error @ ReceiptWriteError::Foreign(_)) => {
-            let hint = "choose another `app` in deploy.toml, or delete that parameter if nobody needs it";
-            Err(Stop::failed(error.to_string(), hint).into())
-        }
-        Err(ReceiptWriteError::Cloud(error)) => Err(error.into()),
-    }
-}
-
 /// What stands between Scheduler and a task, as far as it can be read: in the world as it is now, not as it was before the run.
-async fn explain(context: &Context, look: &Look, due: Timestamp) -> Way {
+async fn explain(context: &Context, look: &Look, one_off: &OneOff<'_>, due: Timestamp) -> Way {
     err!("what stands between Scheduler and the task:");
-    let way = match causes(context).await {
+    let (checks, told) = tokio::join!(causes(context), told(context, look, one_off, due));
+    let mut way = Way::InOrder;
+    if let Ok(Some(told)) = &told {
+        way = Way::Wrong;
+        err!("  told      Scheduler, by AWS: {told}");
+    }
+    match checks {
         Ok(checks) => {
             let any = |verdict| checks.iter().any(|check: &Check| check.verdict == verdict);
             for Check { branch, name, verdict, found, .. } in &checks {
@@ -122,40 +113,45 @@ async fn explain(context: &Context, look: &Look, due: Timestamp) -> Way {
                     Verdict::Ok | Verdict::Skip => {}
                 }
             }
-            if !any(Verdict::Ng) {
+            if any(Verdict::Ng) {
+                way = Way::Wrong;
+            } else {
                 let seen = if any(Verdict::Hidden) { ", as far as they were seen" } else { "" };
                 err!("  in order  cluster, revision, roles, trust and policies are as they should be{seen}");
-                err!(
-                    "  likely    RunTask answered 200 with `failures` and no task, such as a lack of capacity: to Scheduler a success"
-                );
             }
-            if any(Verdict::Ng) { Way::Wrong } else { Way::InOrder }
         }
-        Err(error) => {
-            err!("  not seen  {error:#}");
-            Way::InOrder
+        Err(error) => err!("  not seen  {error:#}"),
+    }
+    if way == Way::InOrder {
+        err!(
+            "  likely    RunTask answered 200 with `failures` and no task, such as a lack of capacity: a success to Scheduler"
+        );
+    }
+    match told {
+        Ok(Some(_)) => {}
+        Ok(None) if look.live.schedule.present().and_then(dead_letter_queue).is_some() => {
+            err!("  queue     nothing of this run is in the schedule's dead-letter queue");
         }
-    };
-    let region = &look.desired.region;
-    match look.live.schedule.present().and_then(dead_letter_queue) {
-        Some(queue) => {
-            let queue = queue.rsplit(':').next().unwrap_or(queue);
-            let url = format!("$(aws sqs get-queue-url --region {region} --queue-name {queue} --output text)");
-            err!("  queue     what Scheduler was told, when RunTask was refused:");
-            err!(
-                "            aws sqs receive-message --region {region} --queue-url \"{url}\" --message-attribute-names All"
-            );
-        }
-        None => {
-            err!("  queue     none: with `dead_letter_queue` in deploy.toml, Scheduler keeps what it was told there")
-        }
+        Ok(None) => err!("  queue     none: with `dead_letter_queue` in deploy.toml, what Scheduler is told is kept"),
+        Err(error) => err!("  not seen  dead-letter queue: {error}"),
     }
     err!("  trail     each RunTask and its answer, some minutes later:");
     err!(
-        "            aws cloudtrail lookup-events --region {region} --start-time {due:.0} \
-         --lookup-attributes AttributeKey=EventName,AttributeValue=RunTask"
+        "            aws cloudtrail lookup-events --region {} --start-time {due:.0} \
+         --lookup-attributes AttributeKey=EventName,AttributeValue=RunTask",
+        look.desired.region
     );
     way
+}
+
+/// What Scheduler kept of it, when the schedule has a queue for that.
+async fn told(context: &Context, look: &Look, one_off: &OneOff<'_>, due: Timestamp) -> Answer<Option<String>> {
+    let Some(queue) = look.live.schedule.present().and_then(dead_letter_queue) else { return Ok(None) };
+    let letters = context.aws.dead_letters(queue).await?;
+    // Scheduler may write the minute in place of the second.
+    let from = due.checked_sub(Duration::from_secs(60)).unwrap_or(due);
+    let ours = letters.into_iter().find(|letter| letter.is_of(&one_off.full_name(), from));
+    Ok(ours.map(|letter| readable(&letter.error)))
 }
 
 /// What `verify` says of everything that it takes until a task is started.

@@ -139,3 +139,6 @@ fn moment(value: &Value) -> Option<Timestamp> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 //! Architecture invariant: no SDK types, no I/O. The two documents that must survive a round trip whole (a task definition, a
 //! schedule) are kept as the JSON that AWS speaks, so that a field which this program has never heard of stays in it.
 
+pub mod dead_letter;
 pub mod log;
 pub mod parameter;
 pub mod policy;
@@ -12,6 +13,7 @@ pub mod tags;
 pub mod task;
 pub mod task_definition;
 
+pub use dead_letter::DeadLetter;
 pub use parameter::{Parameter, ParameterType};
 pub use policy::{NewRole, PolicyDocument, Role, RolePolicies};
 pub use run_task::{Launch, Network, RunTask};

@@ -135,7 +135,7 @@ impl Bench<'_> {
         if self.desired.job.stopped {
             return format!("{since}: the configuration says stopped = true");
         }
-        let words = format!("{since}: left off by apply, or by disable; only `{} enable` switches it on", self.program);
+        let words = format!("{since}\nleft off by apply, or by disable; only `{} enable` switches it on", self.program);
         let missed: Vec<_> = table.last(self.facts.clock, 100).unwrap_or_default();
         let missed: Vec<_> = missed.into_iter().filter(|due| table.written.is_some_and(|at| *due > at)).collect();
         let Some(last) = missed.first() else { return words };

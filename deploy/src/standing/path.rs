@@ -42,6 +42,13 @@ pub fn path(live: &Live, now: Option<&Fingerprint>, runs: &[PastRun]) -> PathNow
     }
 }
 
+/// The run of the schedule itself that shows the path as it is today, and when it began.
+pub fn shown_by<'a>(live: &Live, now: &Fingerprint, runs: &'a [PastRun]) -> Option<(&'a PastRun, Timestamp)> {
+    let run = runs.iter().find(|run| run.is_scheduled() && run.report.outcome == geuneul::Outcome::Succeeded)?;
+    let began = run.began()?;
+    is_of_today(live, Some(now), began).ok().map(|()| (run, began))
+}
+
 fn known(proven: bool, says: String) -> PathNow {
     PathNow { proven: Some(proven), says }
 }

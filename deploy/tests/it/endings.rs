@@ -252,6 +252,11 @@ fn what_fails_by_itself() {
     ends(&scene, "of-another-run");
     reports(&scene, &RunReport { unchanged: 1, ..report() }, 0);
     ends(&scene, "unreadable-report");
+}
+
+#[test]
+fn what_cannot_be_seen_or_is_something_else() {
+    let scene = Scene::applied();
     scene.next_run(&["bye"], 0);
     ends(&scene, "no-report");
     scene.aws.deny("logs:GetLogEvents").unwrap();

@@ -45,7 +45,12 @@ fn run(scene: &Scene, caller: &User, arguments: &[&str]) -> (i32, String) {
 }
 
 /// Actions that these stories do not need: what is done once in the life of a job has tests of its own.
-const SELDOM: [(&str, &str); 2] = [("plan", "scheduler:ListSchedules"), ("apply", "iam:DeleteRolePolicy")];
+const SELDOM: [(&str, &str); 3] = [
+    ("plan", "scheduler:ListSchedules"),
+    ("apply", "iam:DeleteRolePolicy"),
+    // Only once a fire time has passed.
+    ("status", "logs:FilterLogEvents"),
+];
 
 /// One verb, or several in a row, that a policy is for.
 struct Story<'a> {
@@ -117,6 +122,7 @@ fn what_only_looks_is_exactly_allowed() {
     scene.expect(&["trigger-now"], 0);
     read(&scene, "plan", &["plan", "--detailed-exitcode"], 0);
     read(&scene, "status", &["status"], 0);
+    read(&scene, "history", &["history"], 0);
     read(&scene, "verify", &["verify"], 0);
 }
 
@@ -181,6 +187,20 @@ fn enable_is_exactly_allowed() {
     scene.expect(&["trigger-now"], 0);
     let disabled = |scene: &Scene| drop(scene.expect(&["disable"], 0));
     let story = Story { whom: "enable", begin: &disabled, meanwhile: &nothing, commands: &[(&["enable"], 0)] };
+    story.is_exactly_allowed(&scene);
+    // Whoever may only do that may not go without a proof.
+    let word: &[&str] = &["enable", "--without-receipt", "--reason=why"];
+    let fresh = |scene: &Scene| {
+        scene.expect(&["disable"], 0);
+        let receipt = scene.receipt_parameter();
+        drop(inside::run(async { inside::cloud(scene).await.delete_parameter(&receipt).await }));
+    };
+    fresh(&scene);
+    let caller = scene.aws.user("enable", &policy(&scene, "enable")).unwrap();
+    assert_eq!(run(&scene, &caller, word).0, 1);
+    // First where there is no receipt yet, then where there is one.
+    let commands = [(word, 0), (word, 0)];
+    let story = Story { whom: "enable-without-receipt", begin: &fresh, meanwhile: &disabled, commands: &commands };
     story.is_exactly_allowed(&scene);
 }
 
@@ -275,8 +295,11 @@ fn disable_and_destroy_are_exactly_allowed() {
             let schedule = cloud.schedule(JOB, JOB).await.unwrap().with_state(State::Enabled);
             cloud.update_schedule(&schedule).await.unwrap();
         });
+        // Something to be ended; what an earlier story left running will do.
+        drop(scene.deploy(&["trigger-now", "--no-wait"]).output().unwrap());
     };
-    let commands: [(&[&str], i32); 2] = [(&["disable"], 0), (&["disable", "--delete"], 0)];
+    scene.next_script("sleep 600");
+    let commands: [(&[&str], i32); 2] = [(&["disable", "--stop-running"], 0), (&["disable", "--delete"], 0)];
     Story { whom: "disable", begin: &enabled, meanwhile: &nothing, commands: &commands }.is_exactly_allowed(&scene);
     let applied = |scene: &Scene| drop(scene.expect(&["apply", "--disabled", "--yes"], 0));
     let commands: [(&[&str], i32); 1] = [(&["destroy", "--yes"], 0)];

@@ -1,8 +1,12 @@
 //! Working the job: `run`, `attach`, `stop`, `logs`, and what `trigger-now` prints for programs.
 
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+
 use serde_json::{Value, json};
 
 use crate::scene::{Scene, report, snapshot};
+use crate::terminal::on_a_terminal;
 
 /// The ids of the tasks that run.
 fn running(scene: &Scene) -> Vec<String> {
@@ -176,6 +180,52 @@ fn logs_are_those_of_the_newest_task_or_of_the_one_that_is_named() {
     assert!(said.starts_with("note: ECS knows no task of this job any more"), "{said}");
     scene.aws.clear_faults().unwrap();
     snapshot!(scene, ["logs", "0123456789abcdef0123456789abcdef"]);
+}
+
+#[test]
+fn whoever_leaves_is_told_that_the_task_goes_on() {
+    let scene = Scene::applied();
+    scene.next_script("echo working; exec sleep 600");
+    let leave = |arguments: &[&str], code: i32| {
+        let mut deploy = scene.deploy(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(deploy.stdout.take().unwrap()).lines().map(Result::unwrap);
+        assert_eq!(lines.next().unwrap(), "working");
+        assert!(Command::new("kill").args(["-INT", &deploy.id().to_string()]).status().unwrap().success());
+        let output = deploy.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        said
+    };
+    let said = leave(&["run", "--", "x"], 1);
+    let task = running(&scene).remove(0);
+    let goes_on =
+        "error: its end was not seen: we stopped watching; the task goes on\nhint: follow it again: deploy attach ";
+    assert!(said.contains(&format!("{goes_on}{task}\n")), "{said}");
+    assert!(!leave(&["logs", "--follow"], 0).contains("error"));
+    // A second run beside it would prove nothing about either.
+    snapshot!(scene, ["trigger-now"]);
+    scene.expect(&["stop", &task], 0);
+}
+
+#[test]
+fn a_terminal_shows_the_state_and_how_long_it_takes() {
+    let scene = Scene::applied();
+    let flag = scene.path().join("seen");
+    scene.next_script(&format!("echo working; until test -e {}; do sleep 0.05; done; exit 3", flag.display()));
+    let mut deploy = on_a_terminal(&scene, &["trigger-now"]);
+    let (mut shown, mut screen) = (Vec::new(), deploy.stdout.take().unwrap());
+    let drawn = b"\r\x1b[2Ktask RUNNING, 1";
+    while !shown.ends_with(drawn) {
+        let mut byte = [0];
+        screen.read_exact(&mut byte).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&shown)));
+        shown.push(byte[0]);
+    }
+    std::fs::write(flag, "").unwrap();
+    screen.read_to_end(&mut shown).unwrap();
+    assert_eq!(deploy.wait().unwrap().code(), Some(4));
+    let shown = String::from_utf8(shown).unwrap();
+    assert!(shown.contains("\r\x1b[2K  | working\r\n"), "a line passes above the progress: {shown:?}");
+    assert!(shown.contains("\r\x1b[2Kwhat happened, by time (UTC):\r\n"), "nothing is left on the line: {shown:?}");
 }
 
 #[test]

@@ -184,11 +184,12 @@ from = "env:API_KEY"
         self.aws.wait_for_task(&tasks[0]).expect("the task stops");
     }
 
-    /// One call of ECS, SSM, KMS or CloudWatch Logs, as anybody beside `deploy` could make it.
+    /// One call of ECS, SSM, SQS, KMS or CloudWatch Logs, as anybody beside `deploy` could make it.
     pub fn call(&self, service: &str, action: &str, body: &Value) -> Value {
         let target = match service {
             "ecs" => "AmazonEC2ContainerServiceV20141113",
             "logs" => "Logs_20140328",
+            "sqs" => "AmazonSQS",
             "kms" => "TrentService",
             _ => "AmazonSSM",
         };

@@ -1,16 +1,18 @@
 //! `trigger-now --via-scheduler`: the run that Scheduler starts, under its own role, by a schedule that fires once.
 
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
 use deploy::cloud::{Receipts, Roles, Schedules};
 use deploy::model::{PolicyDocument, State};
+use geuneul::{RunReport, Trigger};
 use rehearsal::local_aws::{Failure, Invocation};
 use serde_json::{Value, json};
 
 use crate::inside;
 use crate::proxy::Proxy;
-use crate::scene::{JOB, Scene, snapshot};
+use crate::scene::{JOB, Scene, report, snapshot};
 
 const VERB: [&str; 2] = ["trigger-now", "--via-scheduler"];
 
@@ -23,19 +25,22 @@ fn one_off() -> String {
 struct Waiting<'a> {
     scene: &'a Scene,
     deploy: Child,
+    stderr: BufReader<ChildStderr>,
+    said: String,
 }
 
 impl Waiting<'_> {
-    /// Starts the verb; the one-off schedule has been made when this returns.
+    /// Starts the verb; it has made the one-off schedule and waits for it when this returns.
     fn begin<'a>(scene: &'a Scene, arguments: &[&str]) -> Waiting<'a> {
         Waiting::of(scene, scene.deploy(arguments))
     }
 
     fn of(scene: &Scene, mut command: Command) -> Waiting<'_> {
-        let deploy = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut waiting = Waiting { scene, deploy };
-        while stored(scene).is_none() {
-            assert!(waiting.deploy.try_wait().unwrap().is_none(), "{}", waiting.end());
+        let mut deploy = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let stderr = BufReader::new(deploy.stderr.take().unwrap());
+        let mut waiting = Waiting { scene, deploy, stderr, said: String::new() };
+        while !waiting.said.contains("task due from Scheduler") {
+            assert_ne!(waiting.stderr.read_line(&mut waiting.said).unwrap(), 0, "it ended: {}", waiting.said);
         }
         waiting
     }
@@ -58,10 +63,11 @@ impl Waiting<'_> {
     }
 
     /// Everything that a person and a script see of it, when it has ended.
-    fn end(self) -> String {
+    fn end(mut self) -> String {
+        self.stderr.read_to_string(&mut self.said).unwrap();
         let output = self.deploy.wait_with_output().unwrap();
-        let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
-        format!("exit code: {:?}\n--- stderr\n{err}--- stdout\n{out}", output.status.code())
+        let out = String::from_utf8_lossy(&output.stdout);
+        format!("exit code: {:?}\n--- stderr\n{}--- stdout\n{out}", output.status.code(), self.said)
     }
 }
 
@@ -81,6 +87,7 @@ macro_rules! said {
     ($said:expr) => {
         let mut filters = Scene::filters();
         filters.push((r"\d\d:\d\d:\d\d UTC", "[time]"));
+        filters.push((r"(?m)^task fired by Scheduler, not seen yet\n", ""));
         filters.push((r"assumed-role/\S+", "assumed-role/[role]"));
         insta::with_settings!({ filters => filters, omit_expression => true }, { insta::assert_snapshot!($said) })
     };
@@ -193,6 +200,64 @@ fn when_nothing_starts_it_says_what_stands_in_the_way() {
 }
 
 #[test]
+fn what_scheduler_was_told_is_read_from_the_dead_letter_queue() {
+    let scene = Scene::set();
+    scene.call("sqs", "CreateQueue", &json!({ "QueueName": "dead" }));
+    let queue = "dead_letter_queue = \"arn:aws:sqs:ap-northeast-2:123456789012:dead\"";
+    scene.edit_config(|config| *config = config.replace("timezone =", &format!("{queue}\ntimezone =")));
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    let waiting = Waiting::begin(&scene, &VERB);
+    may(&scene, json!([{ "Effect": "Allow", "Action": ["ecs:RunTask", "sqs:SendMessage"], "Resource": "*" }]));
+    assert!(waiting.fire().dead_lettered);
+    waiting.let_time_pass();
+    said!(waiting.end());
+}
+
+#[test]
+fn a_schedule_that_is_refused_starts_nothing_and_a_slow_iam_is_waited_for() {
+    let scene = Scene::applied();
+    scene.aws.deny("iam:PassRole").unwrap();
+    snapshot!(scene, ["trigger-now", "--via-scheduler"]);
+    assert!(scene.receipt().contains("Scheduler started no task"), "{}", scene.receipt());
+    scene.aws.allow("iam:PassRole").unwrap();
+
+    let role = format!("{JOB}-scheduler");
+    inside::run(async {
+        let cloud = inside::cloud(&scene).await;
+        let trust = cloud.role(&role).await.unwrap().trust;
+        let trust = percent_encoding::percent_decode_str(&trust.0).decode_utf8().unwrap().into_owned();
+        scene.aws.delay_iam(2).unwrap();
+        cloud.update_trust(&role, &PolicyDocument(trust)).await.unwrap();
+    });
+    scene.aws.forget_calls().unwrap();
+    let waiting = Waiting::begin(&scene, &VERB);
+    waiting.fire();
+    let said = waiting.end();
+    assert!(said.contains("Scheduler cannot assume its role yet; waiting up to 2 minutes for IAM\n"), "{said}");
+    assert!(said.contains("the run is proven"), "{said}");
+    assert_eq!(scene.aws.counts().unwrap()["scheduler:CreateSchedule"], 3);
+}
+
+#[test]
+fn a_run_of_the_schedule_itself_is_recorded_before_a_new_run_begins() {
+    let scene = Scene::applied();
+    scene.expect(&["trigger-now"], 0);
+    scene.expect(&["enable"], 0);
+    assert_eq!(record(&scene), None);
+    let later = jiff::Timestamp::now() + Duration::from_secs(60);
+    let scheduled = RunReport { trigger: Trigger::Scheduled, started_at: format!("{later:.0}"), ..report() };
+    scene.next_run(&[&scheduled.to_line()], 0);
+    scene.fire();
+    scene.next_run(&["bye"], 69);
+    let output = scene.expect(&["trigger-now"], 4);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("the schedule itself has run the job as it is now"), "{said}");
+    let record = record(&scene).unwrap();
+    assert!(record.contains(r#""how":"scheduled""#) && record.contains(":task/geuneul/"), "{record}");
+    assert!(scene.receipt().contains(r#""void":{"#), "{}", scene.receipt());
+}
+
+#[test]
 fn an_interrupted_wait_leaves_nothing_that_fires() {
     let scene = Scene::applied();
     let waiting = Waiting::begin(&scene, &VERB);
@@ -225,9 +290,7 @@ fn what_a_killed_run_leaves_behind_is_nobodys_drift_and_is_removed() {
 
     leave_one_behind();
     switch_off(&scene);
-    let made_anew = || stored(&scene).is_some_and(|one| one["State"] == "ENABLED");
     let waiting = Waiting::begin(&scene, &VERB);
-    while !made_anew() {}
     waiting.fire();
     let said = waiting.end();
     assert!(said.contains("removed the one-off schedule library-sync/once.library-sync"), "{said}");

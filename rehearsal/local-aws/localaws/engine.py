@@ -1,7 +1,8 @@
 """Runs one container: as a local process, or through the command line of docker or podman.
 
 An engine maps an image name to something that can be started. A `Container` is one started process whose output is read
-line by line; for docker and podman that process is the client, which forwards signals and exits with the container's code.
+line by line; for docker and podman that process is the client, which exits with the container's code. The container itself is
+somebody else's child, so that it has to be stopped and removed by name.
 """
 
 import hashlib
@@ -21,11 +22,12 @@ class ImageNotFound(Exception):
 class Container:
     """A started container."""
 
-    def __init__(self, argv, env, folder, guardian, kill=None):
+    def __init__(self, argv, env, folder, guardian, client=None):
         self.id = uuid.uuid4().hex
-        self._guardian, self._kill = guardian, kill
+        self._guardian, self._client = guardian, client
         self._process = guardian.spawn(
             argv,
+            cleanup=client and client.remove(),
             env=env,
             cwd=folder,
             stdin=subprocess.DEVNULL,
@@ -50,7 +52,9 @@ class Container:
         """SIGTERM, and SIGKILL after `grace` seconds; `run_to_end` returns what became of it."""
         if self._process.poll() is not None:
             return
-        self._process.send_signal(signal.SIGTERM)
+        # The engine's own `stop` where there is one; it fails while the container is still being made.
+        if self._client is None or subprocess.run(self._client.stop(grace), capture_output=True, check=False).returncode:
+            self._process.send_signal(signal.SIGTERM)
         try:
             self._process.wait(grace)
         except subprocess.TimeoutExpired:
@@ -58,8 +62,8 @@ class Container:
 
     def kill(self):
         """SIGKILL, as the kernel does when memory runs out."""
-        if self._kill:
-            subprocess.run(self._kill, capture_output=True, check=False)
+        if self._client:
+            subprocess.run(self._client.remove(), capture_output=True, check=False)
         self._signal_group(signal.SIGKILL)
 
     def _read(self, on_line):
@@ -114,6 +118,21 @@ class ProcessEngine:
         return self.images[name]
 
 
+class Client:
+    """The command lines that manage one container of docker or podman."""
+
+    def __init__(self, program, name):
+        self._program, self._name = program, name
+
+    def stop(self, grace):
+        """SIGTERM, and SIGKILL after `grace` seconds."""
+        return [self._program, "stop", f"--time={int(grace)}", self._name]
+
+    def remove(self):
+        """Kills and forgets it, whatever it does."""
+        return [self._program, "rm", "--force", self._name]
+
+
 class CommandLineEngine:
     """docker or podman, with the host's network; the images are the real ones."""
 
@@ -125,13 +144,18 @@ class CommandLineEngine:
         self.digest(definition["image"])
         name = f"geuneul-{uuid.uuid4().hex[:12]}"
         argv = [self._program, "run", "--rm", "--network=host", f"--name={name}", *(f"--env={key}" for key in env)]
+        if definition.get("readonlyRootFilesystem"):
+            argv.append("--read-only")
+            if self._program == "podman":  # which would put a writable /tmp into it; Fargate does not
+                argv.append("--read-only-tmpfs=false")
+        if definition.get("user"):
+            argv.append(f"--user={definition['user']}")
         if definition.get("workingDirectory"):
             argv.append(f"--workdir={definition['workingDirectory']}")
         if definition.get("entryPoint"):
             argv.append(f"--entrypoint={definition['entryPoint'][0]}")
         argv += [definition["image"], *definition.get("entryPoint", [])[1:], *definition.get("command", [])]
-        kill = [self._program, "kill", name]
-        return Container(argv, {**os.environ, **env}, self._folder, self._guardian, kill)
+        return Container(argv, {**os.environ, **env}, self._folder, self._guardian, Client(self._program, name))
 
     def digest(self, name):
         """The image id that the engine knows."""

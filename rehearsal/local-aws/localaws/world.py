@@ -44,11 +44,19 @@ EXECUTION = json.dumps(
 )
 _keys = {}  # user -> [access key id, secret access key]
 TARGETS = {"ecs": "AmazonEC2ContainerServiceV20141113", "logs": "Logs_20140328"}
-DEFAULTS = {"cluster": "geuneul", "family": "geuneul", "container": "app", "sidecar": None, "environment": {}, "command": None}
+DEFAULTS = {
+    "cluster": "geuneul",
+    "family": "geuneul",
+    "container": "app",
+    "sidecar": None,
+    "environment": {},
+    "command": None,
+    "readonly_root": False,
+}
 
 
 def make(endpoint, spec):
-    """Makes the world of a spec {"image", "environment", "cluster", "family", "container", "command", "sidecar"}.
+    """Makes the world of a spec {"image", "environment", "cluster", "family", "container", "command", "sidecar", "readonly_root"}.
 
     `command` is what the family's container does by itself; `sidecar` is the command of a second container, if there is one.
     """
@@ -103,7 +111,7 @@ def _definition(spec, execution, task, log_group):
         "ulimits": [{"name": "nofile", "softLimit": 65536, "hardLimit": 65536}],
         "linuxParameters": {"initProcessEnabled": True},
         "dockerLabels": {"team": "places"},
-        "readonlyRootFilesystem": False,
+        "readonlyRootFilesystem": spec["readonly_root"],
         "stopTimeout": 30,
         "logConfiguration": logging(spec["container"]),
         **({"command": spec["command"]} if spec["command"] else {}),

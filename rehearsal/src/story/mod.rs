@@ -1,5 +1,6 @@
 //! The story: what an operator does in the first hour, and what the schedule then does for months.
 
+mod image;
 mod interrupt;
 mod ledger;
 mod proofs;
@@ -16,6 +17,8 @@ use ledger::Run;
 use proofs::Proofs;
 use scene::Scene;
 
+use crate::Engine;
+
 /// How many rows an invented month has.
 const INVENTED_ROWS: usize = 1_200;
 
@@ -25,7 +28,7 @@ pub fn interrupted() -> bool {
 }
 
 /// Tells the whole story. True when everything it claims was proven.
-pub fn tell(files: &[PathBuf], keep: bool) -> Result<bool> {
+pub fn tell(files: &[PathBuf], keep: bool, engine: Engine) -> Result<bool> {
     let mut months = files.iter().map(|file| snapshot::read_jsonl(file)).collect::<Result<Vec<_>>>()?;
     if months.is_empty() {
         months.push(snapshot::generate(2026, INVENTED_ROWS));
@@ -33,12 +36,13 @@ pub fn tell(files: &[PathBuf], keep: bool) -> Result<bool> {
     let first = months.remove(0);
     interrupt::watch();
     // Dropped at the end of this function, whatever happens: everything that was started is ended before we are.
-    let mut scene = Scene::set(first.clone())?;
+    let mut scene = Scene::set(first.clone(), engine)?;
     let mut proofs = Proofs::default();
     let start = Instant::now();
     switch_on(&mut scene, &mut proofs, first.len())?;
     months_pass(&mut scene, &mut proofs, first, months)?;
     switch_off(&mut scene, &mut proofs)?;
+    image::holds_what_it_promises(&mut scene, &mut proofs)?;
     nothing_leaked(&mut scene, &mut proofs)?;
     scene.say(&format!("The end, {:.0} seconds later. What it has proven:", start.elapsed().as_secs_f64()));
     scene.transcript.print(&proofs.table());

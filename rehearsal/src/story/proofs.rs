@@ -16,7 +16,7 @@ struct Line {
 impl Proofs {
     /// A claim that holds because the story came this far, with what shows it.
     pub fn add(&mut self, claim: &str, evidence: &str) {
-        self.lines.push(Line { holds: true, claim: claim.to_owned(), evidence: evidence.to_owned() });
+        self.holds(claim, true, evidence);
     }
 
     /// A claim that holds if what was seen is what was expected.
@@ -25,6 +25,11 @@ impl Proofs {
         let holds = seen == expected;
         let evidence = if holds { seen } else { format!("{seen}, expected {expected}") };
         self.lines.push(Line { holds, claim: claim.to_owned(), evidence });
+    }
+
+    /// A claim that was looked at, with what was seen.
+    pub fn holds(&mut self, claim: &str, holds: bool, evidence: &str) {
+        self.lines.push(Line { holds, claim: claim.to_owned(), evidence: evidence.to_owned() });
     }
 
     /// Every claim holds.

@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use rehearsal::binaries::{self, Binaries};
 use rehearsal::local_aws::{Image, Images, Invocation, LocalAws, WorldSpec};
+use rehearsal::podman::{self, ImageFacts, Podman};
 use rehearsal::postgres::{Cluster, Database};
 use rehearsal::snapshot::Rows;
 use rehearsal::upstream::Upstream;
@@ -16,11 +17,12 @@ use serde_json::Value;
 
 use super::transcript::Transcript;
 use super::{interrupt, ledger};
+use crate::Engine;
 
 /// The name of the job, of its schedule and of its schedule group.
 pub const JOB: &str = "library-sync";
 /// The image that the task definition names; the local AWS runs the real `ingest` for it.
-const IMAGE: &str = "123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/geuneul/ingest:1.0.0";
+pub const IMAGE: &str = "123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/geuneul/ingest:1.0.0";
 /// The database role that the job logs in with: no superuser, and owner of nothing but what it makes.
 const ROLE: &str = "geuneul";
 
@@ -33,11 +35,19 @@ pub struct Scene {
     pub transcript: Transcript,
     programs: &'static Binaries,
     folder: RunDir,
+    /// What the tasks are made from, when they are containers.
+    pub image: Option<RealImage>,
+}
+
+/// The image, and the podman that has it.
+pub struct RealImage {
+    pub podman: Podman,
+    pub facts: ImageFacts,
 }
 
 impl Scene {
     /// Builds the programs, starts the stand-ins, makes the world and writes `deploy.toml`.
-    pub fn set(rows: Rows) -> Result<Scene> {
+    pub fn set(rows: Rows, engine: Engine) -> Result<Scene> {
         eprintln!("rehearsal: building the programs (minutes at first: the AWS SDK is large)");
         let programs = binaries::build()?;
         let folder = toolbox()?.new_run()?;
@@ -46,9 +56,17 @@ impl Scene {
         let database = cluster.named_database("geuneul");
         database.execute(&format!("GRANT CREATE ON DATABASE geuneul TO {ROLE}"));
         let upstream = Upstream::start(rows)?;
-        let aws = LocalAws::start(Images::from([(IMAGE.to_owned(), Image::new(programs.ingest()))]))?;
-        let scene =
-            Scene { aws, upstream, database, _cluster: cluster, transcript: Transcript::default(), programs, folder };
+        let transcript = Transcript::default();
+        let (aws, image) = match engine {
+            Engine::Process => {
+                (LocalAws::start(Images::from([(IMAGE.to_owned(), Image::new(programs.ingest()))]))?, None)
+            }
+            Engine::Podman => {
+                let image = RealImage::build()?;
+                (LocalAws::start_podman(&image.podman)?, Some(image))
+            }
+        };
+        let scene = Scene { aws, upstream, database, _cluster: cluster, transcript, programs, folder, image };
         scene.make_the_world()?;
         interrupt::check()?;
         Ok(scene)
@@ -66,7 +84,11 @@ impl Scene {
             ("DATA_GO_KR_BASE_URL", &base_url),
         ];
         let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let world = self.aws.world(&WorldSpec { environment: environment.into(), ..WorldSpec::new(IMAGE) })?;
+        let world = self.aws.world(&WorldSpec {
+            environment: environment.into(),
+            readonly_root: self.image.is_some(),
+            ..WorldSpec::new(IMAGE)
+        })?;
         let subnets = quoted(&world.subnets);
         let groups = quoted(&world.security_groups);
         let config = format!(
@@ -111,6 +133,11 @@ from = "env:DATA_GO_KR_SERVICE_KEY"
         }
         ensure!(status.code() == Some(expected), "`{shown}` ended with {status}, expected exit code {expected}");
         Ok(())
+    }
+
+    /// Where the job connects to, as the job.
+    pub fn job_url(&self) -> String {
+        self.database.url_as(ROLE)
     }
 
     /// The environment of the operator's shell.
@@ -196,6 +223,20 @@ from = "env:DATA_GO_KR_SERVICE_KEY"
         let end = if std::io::stdin().is_terminal() { "Enter or Ctrl-C" } else { "SIGINT or SIGTERM" };
         // Printed past the transcript: these lines hold the stand-in's key, which the search must not find in what the programs print.
         println!("\n# The stage stays up. In another shell:\n{}\n# {end} ends it.", lines.join("\n"));
+    }
+}
+
+impl RealImage {
+    fn build() -> Result<RealImage> {
+        let missing = podman::missing();
+        for (what, hint) in &missing {
+            eprintln!("missing: {what}\nhint: {hint}");
+        }
+        ensure!(missing.is_empty(), "--engine podman needs what is missing above");
+        eprintln!("rehearsal: building the image from the Dockerfile (minutes at first)");
+        let podman = Podman::open()?;
+        let facts = podman.build(IMAGE)?;
+        Ok(RealImage { podman, facts })
     }
 }
 
