@@ -169,16 +169,17 @@ fn apply_is_exactly_allowed() {
     Story { whom: "apply", begin: &begin, meanwhile: &drift, commands: &[apply, apply] }.is_exactly_allowed(&scene);
 }
 
+fn unproven(scene: &Scene) {
+    let receipt = scene.receipt_parameter();
+    inside::run(async { inside::cloud(scene).await.delete_parameter(&receipt).await }).unwrap();
+}
+
 #[test]
 fn trigger_now_is_exactly_allowed() {
     // A run is mostly waited for: two worlds at once, each with half of the actions.
     let half = |first: usize| {
         let scene = Scene::enforcing();
         scene.expect(&["apply", "--disabled", "--yes"], 0);
-        let unproven = |scene: &Scene| {
-            let receipt = scene.receipt_parameter();
-            inside::run(async { inside::cloud(scene).await.delete_parameter(&receipt).await }).unwrap();
-        };
         let commands: [(&[&str], i32); 1] = [(&["trigger-now"], 0)];
         Story { whom: "trigger", begin: &unproven, meanwhile: &nothing, commands: &commands }.share(&scene, first, 2);
     };
