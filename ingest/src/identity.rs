@@ -13,13 +13,15 @@
 mod clusters;
 mod keys;
 mod likeness;
+mod mend;
 mod outcome;
 mod succession;
 
 use std::collections::HashMap;
 
-pub use keys::{Keys, Unnamed, keys};
+pub use keys::{Keys, Unnamed, base_of, keys};
 pub use likeness::{Likeness, Rule};
+pub use mend::{Mend, mend};
 
 use crate::record::Digest;
 
@@ -32,8 +34,8 @@ pub struct Held {
     pub key: String,
     /// What it is compared by.
     pub likeness: Likeness,
-    /// The digest of what is stored of it.
-    pub digest: Digest,
+    /// The digest of what is stored of it; none when that is not what a run has written, but a hand, or an older set of rules.
+    pub digest: Option<Digest>,
     /// Not soft-deleted.
     pub active: bool,
     /// The place whose member it is.

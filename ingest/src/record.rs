@@ -70,7 +70,7 @@ pub struct Position {
 }
 
 /// A row that cannot be stored. It is set aside, and it counts as present.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Reject {
     /// The published field that is bad.
     pub column: &'static str,
@@ -78,6 +78,10 @@ pub struct Reject {
     pub reason: BadValue,
     /// What the row is recognised by, when that much of it can be read.
     pub handle: Option<Handle>,
+    /// Where it is, when that can be read.
+    pub position: Option<Position>,
+    /// Its telephone, when that can be read.
+    pub telephone: Option<String>,
 }
 
 /// A row, read.
@@ -132,6 +136,8 @@ pub enum BadValue {
     HalfPosition,
     /// Nothing is wrong with this row: it may be the place that another row of its name is, in which the column is bad.
     Indistinct,
+    /// Nothing is wrong with this row: it may be another reading of the one before it, and no proof says that there are two.
+    Unproven,
 }
 
 impl BadValue {
@@ -153,6 +159,9 @@ impl BadValue {
             BadValue::OutsideKorea => "lies outside Korea",
             BadValue::HalfPosition => "one coordinate without the other",
             BadValue::Indistinct => "is bad in another row of this name, and nobody can tell which place is which",
+            BadValue::Unproven => {
+                "is that of another row too, in a listing that is not proven: it may be one row, read twice"
+            }
         }
     }
 }

@@ -56,7 +56,13 @@ pub fn claim(scene: &Scene<'_>, successions: &Successions, row: usize) -> (u8, i
 
 /// The face that a row belongs to: the one of the place that it belonged to, or else the first.
 fn join(scene: &Scene<'_>, successions: &Successions, row: usize, faces: &[usize]) -> Option<(usize, Rule)> {
-    let same = |&face: &usize| Some((face, scene.listed[face].likeness.same(&scene.listed[row].likeness)?));
+    let own = scene.stored(row).filter(|held| held.is_place()).map(|held| held.id);
+    let same = |&face: &usize| {
+        // One that was not read cannot go behind another: an elder place waits until it is.
+        let waits = !scene.listed[face].fresh && own.is_some_and(|own| (0, own) < claim(scene, successions, face));
+        let rule = scene.listed[face].likeness.same(&scene.listed[row].likeness)?;
+        (!waits).then_some((face, rule))
+    };
     let mut found = faces.iter().filter_map(same);
     let first = found.next()?;
     let Some(place) = scene.stored(row).and_then(|held| held.duplicate_of) else { return Some(first) };

@@ -102,6 +102,13 @@ impl Desk<'_> {
                 resolution.delisted.push(call);
             }
         }
+        for &(id, row) in &successions.absorbed {
+            let face = if let Part::Member(face, _) = parts[row] { face } else { row };
+            let place = places[face].expect("the face of a place has a claim");
+            leads.insert(id, place);
+            resolution.forwarded.push((id, place));
+            resolution.delisted.push(id);
+        }
         follow(scene, &leads, &mut resolution);
         resolution.sort();
         resolution

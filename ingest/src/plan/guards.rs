@@ -15,13 +15,16 @@ pub fn too_many_rejects(rejected: usize, fetched: usize) -> bool {
     rejected * 100 > fetched
 }
 
-/// Many places are born and many are gone in one run: the publisher has probably changed what rows are recognised by.
+/// Many places are born and many are gone in one run, or many turn out to be one: the publisher has probably changed what rows are
+/// recognised by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyChurn {
     /// Places that would be born.
     pub born: usize,
     /// Places that would be gone.
     pub gone: usize,
+    /// Places that would be a part of another one.
+    pub merged: usize,
     /// Places that are active now.
     pub active: usize,
 }
@@ -41,8 +44,8 @@ pub(super) fn judge(seen: &Resolution, held: &[Held], stale: Stale<'_>, unnamed:
     let cap = deactivation_cap(active);
     let withhold = |reason| Some(Withheld { deactivations: gone as u64, reason });
     let (ceiling, withheld) = match stale {
-        Stale::Keep => (None, None),
-        Stale::Withhold => (None, withhold(WithheldReason::UnprovenSnapshot)),
+        Stale::Keep { ceiling } => (ceiling, None),
+        Stale::Withhold { ceiling } => (ceiling, withhold(WithheldReason::UnprovenSnapshot)),
         Stale::Deactivate { ceiling, .. } if unnamed => {
             (ceiling, withhold(WithheldReason::UnnamedRow).filter(|_| gone > 0))
         }
@@ -52,8 +55,10 @@ pub(super) fn judge(seen: &Resolution, held: &[Held], stale: Stale<'_>, unnamed:
         }
     };
     let born = seen.seats.iter().filter(|seat| matches!(seat, Seat::Face(None))).count();
+    let merged = seen.merged.len();
     // Whoever allows for so many has looked.
-    let allowed = ceiling.is_some_and(|ceiling| gone as u64 <= ceiling);
-    let churn = (born > cap && gone > cap && !allowed).then_some(KeyChurn { born, gone, active });
+    let allowed = ceiling.is_some_and(|ceiling| (gone + merged) as u64 <= ceiling);
+    let moved = born > cap && gone > cap || merged > cap;
+    let churn = (moved && !allowed).then_some(KeyChurn { born, gone, merged, active });
     Verdict { believes_absence: matches!(stale, Stale::Deactivate { .. }) && !unnamed, withheld, churn }
 }
