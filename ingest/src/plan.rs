@@ -7,13 +7,14 @@ mod guards;
 
 use std::collections::{HashMap, HashSet};
 
-use geuneul::{Withheld, WithheldReason};
+use geuneul::Withheld;
 
 pub use crate::identity::Held;
-use crate::identity::{self, Keys, Likeness, Listed, Mend, Resolution, Seat, Unnamed};
+use crate::identity::{self, Keys, Likeness, Listed, Mend, Merging, Resolution, Seat, Seen, Unnamed};
 use crate::record::{BadValue, Record, Reject, Row};
 use crate::snapshot::CompleteSnapshot;
 pub use changes::{Noted, What};
+use guards::Guards;
 pub use guards::{KeyChurn, too_many_rejects};
 
 /// What is to happen to the places that the snapshot lacks.
@@ -98,7 +99,7 @@ pub struct Plan {
     pub unchanged: usize,
     /// Rows that are written although they were published so before: what was stored of them was changed by hand.
     pub put_right: usize,
-    /// Places that should be deactivated and are not, and why.
+    /// Places that should stop being active and do not, and why.
     pub withheld: Option<Withheld>,
     /// The plan is not to be carried out: so much comes and goes that the keys themselves have probably changed.
     pub churn: Option<KeyChurn>,
@@ -151,20 +152,30 @@ pub fn plan(mut rows: Vec<Read>, held: &[Held], stale: Stale<'_>) -> Plan {
     let held = &*held;
     let (mut listed, at) = list(&mut rows, held, stale);
     // A row whose key cannot be read is the present row of a place that we cannot name: then nobody knows which place is gone.
-    let unnamed = at.iter().any(Option::is_none);
-    let seen = identity::resolve(&listed, held);
-    let gone = seen.retired.clone();
-    let verdict = guards::judge(&seen, held, stale, unnamed);
-    let resolution = if verdict.believes_absence {
-        seen
-    } else {
+    let guards = Guards::new(stale, at.iter().any(Option::is_none), held);
+    let seen = identity::resolve(&listed, held, Merging::Allowed);
+    let (mut presuming, mut unmerged) = (None, 0);
+    if !guards.believe(&seen) {
         presume(&mut listed, held);
-        identity::resolve(&listed, held)
-    };
-    let mut plan = Plan { withheld: verdict.withheld, churn: verdict.churn, mends, ..Plan::default() };
-    retire(&mut plan, &resolution, held, gone);
-    changes::of(&mut plan, &resolution, &listed, rows, &at, held);
-    count_after(&mut plan, &resolution, held);
+        let merging = identity::resolve(&listed, held, Merging::Allowed);
+        // Over the cap no place stops being active, for whatever reason.
+        presuming = Some(if guards.is_over(&seen) || !guards.allow(merging.leaving()) {
+            unmerged = merging.leaving();
+            identity::resolve(&listed, held, Merging::Withheld)
+        } else {
+            merging
+        });
+    }
+    let resolution = presuming.as_ref().unwrap_or(&seen);
+    let withheld = guards.withheld(&seen, resolution, unmerged);
+    let mut plan = Plan { withheld, churn: guards.churn(&seen), mends, ..Plan::default() };
+    let Resolution { seats: _, retired, delisted, swapped, forwarded, merged: _ } = resolution;
+    plan.deactivate.clone_from(retired);
+    plan.delist.clone_from(delisted);
+    plan.swaps.clone_from(swapped);
+    plan.forwards.clone_from(forwarded);
+    changes::of(&mut plan, resolution, &listed, rows, &at, held);
+    count_after(&mut plan, resolution, held);
     plan
 }
 
@@ -198,14 +209,16 @@ fn list(rows: &mut [Read], held: &[Held], stale: Stale<'_>) -> (Vec<Listed>, Vec
     for ((row, _), likeness) in rows.iter().zip(likenesses) {
         let named = likeness.zip(row.handle().and_then(|_| keys.next()));
         at.push(named.is_some().then_some(listed.len()));
-        listed.extend(named.map(|(likeness, key)| match stored.get(key.as_str()) {
-            // What is stored of a row that was not read stays, and so does what it is compared by.
-            Some(held) if matches!(row, Row::Bad(_)) => as_it_was(held),
-            _ => Listed { key, likeness, fresh: matches!(row, Row::Good(_)) },
+        listed.extend(named.map(|(likeness, key)| match row {
+            Row::Good(_) => Listed { key, likeness, seen: Seen::Whole },
+            // What of it cannot be read is presumed to be what it was.
+            Row::Bad(_) => {
+                let likeness = stored.get(key.as_str()).map_or(likeness.clone(), |held| likeness.or(&held.likeness));
+                Listed { key, likeness, seen: Seen::Unread }
+            }
         }));
     }
-    let here: HashSet<&str> = presumed.iter().map(String::as_str).collect();
-    listed.extend(held.iter().filter(|held| here.contains(held.key.as_str())).map(as_it_was));
+    listed.extend(presumed.iter().filter_map(|key| stored.get(key.as_str())).map(|held| as_it_was(held, Seen::Unread)));
     (listed, at)
 }
 
@@ -218,16 +231,12 @@ fn set_aside(row: &mut Row, column: &'static str, reason: BadValue) {
 }
 
 /// Stored, and presumed to be there still.
-fn as_it_was(held: &Held) -> Listed {
-    Listed { key: held.key.clone(), likeness: held.likeness.clone(), fresh: false }
+fn as_it_was(held: &Held, seen: Seen) -> Listed {
+    Listed { key: held.key.clone(), likeness: held.likeness.clone(), seen }
 }
 
 fn likeness(row: &Row) -> Option<Likeness> {
-    let handle = row.handle()?;
-    let (position, telephone) = match row {
-        Row::Good(record) => (record.position, record.telephone.as_deref()),
-        Row::Bad(reject) => (reject.position, reject.telephone.as_deref()),
-    };
+    let (handle, (position, telephone)) = (row.handle()?, row.marks());
     Some(Likeness::new(&handle.name, handle.address.as_deref(), position, telephone))
 }
 
@@ -235,23 +244,7 @@ fn likeness(row: &Row) -> Option<Likeness> {
 fn presume(listed: &mut Vec<Listed>, held: &[Held]) {
     let here: HashSet<String> = listed.iter().map(|row| row.key.clone()).collect();
     let absent = held.iter().filter(|held| held.active && !here.contains(&held.key));
-    listed.extend(absent.map(as_it_was));
-}
-
-/// Deactivates what is gone, unless it is withheld; what stood behind it then stays as well.
-fn retire(plan: &mut Plan, resolution: &Resolution, held: &[Held], gone: Vec<i64>) {
-    let Resolution { seats: _, retired, delisted, swapped, forwarded, merged: _ } = resolution;
-    plan.swaps.clone_from(swapped);
-    plan.forwards.clone_from(forwarded);
-    plan.delist.clone_from(delisted);
-    match plan.withheld.as_ref().map(|withheld| withheld.reason) {
-        None => plan.deactivate.clone_from(retired),
-        Some(WithheldReason::UnprovenSnapshot | WithheldReason::UnnamedRow) => {}
-        Some(WithheldReason::OverCap) => {
-            let behind = |id: &i64| held.iter().find(|held| held.id == *id).and_then(|held| held.duplicate_of);
-            plan.delist.retain(|id| behind(id).is_none_or(|place| gone.binary_search(&place).is_err()));
-        }
-    }
+    listed.extend(absent.map(|held| as_it_was(held, Seen::Presumed)));
 }
 
 fn count_after(plan: &mut Plan, resolution: &Resolution, held: &[Held]) {

@@ -106,7 +106,11 @@ fn named(base: &str, group: &[usize], rows: &[Unnamed<'_>], mut known: Vec<&Held
     keys.into_iter().zip(group).map(|(key, &at)| key.unwrap_or_else(|| fresh(at))).collect()
 }
 
-/// A code has only letters and digits, so the first `/` ends it.
+/// The code that a key begins with. It has only letters and digits, so the first `/` ends it.
+pub fn institution(key: &str) -> &str {
+    key.split_once('/').map_or(key, |(institution, _)| institution)
+}
+
 fn base(handle: &Handle) -> String {
     let Handle { institution, name, address: _ } = handle;
     format!("{institution}/{name}")

@@ -4,10 +4,14 @@ use std::fmt;
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::record::Position;
+use super::address::Address;
+use crate::record::{Position, is_invisible};
 
 /// Rows of one library lie at most this far apart, in metres; institutions measure one building within three.
 const NEAR_METRES: f64 = 150.0;
+
+/// Rows that are further apart than this, in metres, are two libraries, even with one address.
+const FAR_METRES: f64 = 10_000.0;
 
 /// What a row is compared by, in a form in which spelling does not matter.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +32,8 @@ pub enum Rule {
     /// The same telephone. It only helps a library whose row vanished to be found again; rows that are listed side by side may be two
     /// branches behind one number.
     Telephone,
+    /// The same institution. Like a telephone, it only helps to find a library again.
+    Institution,
 }
 
 impl Rule {
@@ -37,7 +43,13 @@ impl Rule {
             Rule::Address => "same name and address",
             Rule::Near => "same name within 150 m",
             Rule::Telephone => "same name and telephone",
+            Rule::Institution => "same name and institution",
         }
+    }
+
+    /// It shows where a library is. Any other rule holds for two that a town has of one name, too.
+    pub const fn is_sure(self) -> bool {
+        matches!(self, Rule::Address | Rule::Near)
     }
 }
 
@@ -51,8 +63,8 @@ impl Likeness {
     /// Of published values.
     pub fn new(name: &str, address: Option<&str>, position: Option<Position>, telephone: Option<&str>) -> Self {
         Likeness {
-            name: bare(name),
-            address: address.and_then(Address::of),
+            name: plain(name).split_whitespace().collect(),
+            address: address.and_then(Address::read),
             position,
             telephone: telephone.and_then(bare_telephone),
         }
@@ -68,124 +80,61 @@ impl Likeness {
         self.position.is_some()
     }
 
+    /// What it lacks, as another one has it.
+    #[must_use]
+    pub fn or(self, other: &Likeness) -> Likeness {
+        let Likeness { name, address, position, telephone } = self;
+        Likeness {
+            name,
+            address: address.or_else(|| other.address.clone()),
+            position: position.or(other.position),
+            telephone: telephone.or_else(|| other.telephone.clone()),
+        }
+    }
+
     /// Both rows are one library, wherever they are listed.
     pub fn same(&self, other: &Likeness) -> Option<Rule> {
+        let apart = || self.position.zip(other.position).map(|(a, b)| metres(a, b));
         if self.name != other.name {
             None
-        } else if self.address.as_ref().zip(other.address.as_ref()).is_some_and(|(a, b)| a.same(b)) {
+        } else if self.same_address(other) && apart().is_none_or(|metres| metres <= FAR_METRES) {
             Some(Rule::Address)
         } else {
-            let near = self.position.zip(other.position).is_some_and(|(a, b)| metres(a, b) <= NEAR_METRES);
-            near.then_some(Rule::Near)
+            apart().is_some_and(|metres| metres <= NEAR_METRES).then_some(Rule::Near)
         }
     }
 
-    /// `other` is the library whose row vanished.
+    /// `other` is the library whose row vanished: the same one, although a point was corrected, or a number is all that is left of it.
     pub fn again(&self, other: &Likeness) -> Option<Rule> {
-        let same_telephone =
-            || self.name == other.name && self.telephone.is_some() && self.telephone == other.telephone;
-        self.same(other).or_else(|| same_telephone().then_some(Rule::Telephone))
+        let same_telephone = || self.telephone.is_some() && self.telephone == other.telephone;
+        self.same(other).or_else(|| match self.name == other.name {
+            true if self.same_address(other) => Some(Rule::Address),
+            true if same_telephone() => Some(Rule::Telephone),
+            _ => None,
+        })
+    }
+
+    /// Both are in one town.
+    pub fn in_one_town(&self, other: &Likeness) -> bool {
+        self.address.as_ref().zip(other.address.as_ref()).is_some_and(|(a, b)| a.in_one_town(b))
+    }
+
+    fn same_address(&self, other: &Likeness) -> bool {
+        self.address.as_ref().zip(other.address.as_ref()).is_some_and(|(a, b)| a.same(b))
     }
 }
 
-/// NFKC without white space and what cannot be seen; of the dots that look alike there is one.
-fn bare(text: &str) -> String {
-    let seen = text.nfkc().filter(|c| !c.is_whitespace() && !is_invisible(*c));
-    seen.map(|c| if DOTS.contains(&c) { '·' } else { c }).collect()
-}
-
-/// U+318D, which is usual in Korean names, is U+119E in NFKC.
-const DOTS: [char; 7] = ['\u{119e}', '\u{318d}', '\u{2022}', '\u{2027}', '\u{2219}', '\u{22c5}', '\u{30fb}'];
-
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
-}
-
-/// Without commas and what stands in parentheses; one that is never closed reaches to the end, if a number stands before it.
-fn bare_address(text: &str) -> String {
-    let bare = bare(text);
-    let mut depth = 0_usize;
-    let mut address = String::new();
-    for (at, c) in bare.char_indices() {
-        match c {
-            '(' if depth > 0 || bare[at..].contains(')') || address.chars().any(|c| c.is_ascii_digit()) => depth += 1,
-            '(' => {}
-            ')' => depth = depth.saturating_sub(1),
-            ',' => {}
-            _ if depth == 0 => address.push(c),
-            _ => {}
-        }
-    }
-    address
-}
-
-/// What publishers write where there is no address.
-const PLACEHOLDERS: [&str; 8] = ["없음", "미정", "미상", "해당없음", "해당사항없음", "주소없음", "확인중", "추후입력"];
-
-/// An address in two parts, as a province that is reformed changes only the first.
-#[derive(Debug, Clone, PartialEq)]
-struct Address {
-    /// One bit for each of the old provinces that its name has in it.
-    provinces: u32,
-    /// The rest.
-    local: String,
-}
-
-/// The provinces by the words that their names, old, new and short, are made of.
-const PROVINCES: [&[&str]; 17] = [
-    &["서울"],
-    &["부산"],
-    &["대구"],
-    &["인천"],
-    &["광주"],
-    &["대전"],
-    &["울산"],
-    &["세종"],
-    &["경기"],
-    &["강원"],
-    &["충청북", "충북"],
-    &["충청남", "충남"],
-    &["전라북", "전북"],
-    &["전라남", "전남"],
-    &["경상북", "경북"],
-    &["경상남", "경남"],
-    &["제주"],
-];
-
-/// What may follow them, the longest first.
-const KINDS: [&str; 7] = ["통합특별자치도", "통합특별시", "특별자치도", "특별자치시", "특별시", "광역시", "도"];
-
-impl Address {
-    fn of(text: &str) -> Option<Address> {
-        let bare = bare_address(text);
-        let says_nothing = !bare.chars().any(char::is_alphanumeric) || PLACEHOLDERS.contains(&bare.as_str());
-        let (provinces, local) = split_province(&bare);
-        (!says_nothing).then(|| Address { provinces, local: local.to_owned() })
-    }
-
-    /// The same but for a province that has another name now: 인천광역시 and 인천특별자치시, 광주광역시 and 전남광주통합특별시.
-    fn same(&self, other: &Address) -> bool {
-        let provinces = self.provinces == other.provinces || self.provinces & other.provinces != 0;
-        provinces && self.local == other.local
-    }
-}
-
-fn split_province(address: &str) -> (u32, &str) {
-    let (mut provinces, mut rest) = (0, address);
-    while let Some((bit, after)) = PROVINCES
-        .iter()
-        .enumerate()
-        .find_map(|(bit, words)| Some((bit, words.iter().find_map(|word| rest.strip_prefix(word))?)))
-    {
-        provinces |= 1 << bit;
-        rest = after;
-    }
-    let kind = KINDS.iter().find_map(|kind| rest.strip_prefix(kind));
-    // 광주시 is a town, and no province without its kind.
-    match kind {
-        Some(local) if provinces != 0 && !local.is_empty() => (provinces, local),
-        _ => (0, address),
-    }
+/// NFKC, without what cannot be seen, and with one spelling of dots, dashes and tildes that look alike.
+pub(super) fn plain(text: &str) -> String {
+    let visible = text.nfkc().filter(|c| !is_invisible(*c));
+    visible
+        .map(|c| match c {
+            '\u{387}' | '\u{119e}' | '\u{2022}' | '\u{2027}' | '\u{2219}' | '\u{22c5}' | '\u{2e31}' | '\u{30fb}' => '·',
+            '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+            '\u{223c}' | '\u{301c}' => '~',
+            c => c,
+        })
+        .collect()
 }
 
 /// The digits. Placeholders (032-000-0000) are no telephone: all zeros but for the area code.
@@ -229,39 +178,24 @@ mod tests {
     }
 
     #[test]
-    fn a_province_with_a_new_name_is_the_same_and_another_one_is_not() {
-        let at = |address| like("관", address, None, "");
-        for (one, other, same) in [
-            ("인천광역시 계양구 계양산로 18", "인천특별자치시 계양구 계양산로 18", true),
-            ("전라북도 전주시 가길 1", "전북특별자치도 전주시 가길 1", true),
-            ("광주광역시 북구 가길 1", "전남광주통합특별시 북구 가길 1", true),
-            ("전라남도 목포시 가길 1", "전남광주통합특별시 목포시 가길 1", true),
-            ("대전광역시 중구 중앙로 1", "서울특별시 중구 중앙로 1", false),
-            ("광주광역시 북구 가길 1", "전라남도 북구 가길 1", false),
-            ("경기도 광주시 가길 1", "광주시 가길 1", false),
-            ("인천광역시 계양구 계양산로 18", "인천특별자치시 계양구 계양산로 19", false),
+    fn what_looks_alike_is_alike() {
+        let one = like("어린이·청소년 도서관", "경기도 가시 나로 1-2", None, "");
+        for (name, address) in [
+            ("어린이ㆍ청소년도서관", "경기도 가시 나로 1\u{2013}2"),
+            ("어린이・청소년도서관", "경기도\u{feff} 가시\u{a0}나로 1\u{2212}2"),
+            ("어린이‧청소년\u{200b}도서관", "경기도 가시 나로\u{3164}1-2\u{200e}"),
+            ("어린이･청소\u{ad}년도서관", "경기도 가시 나로 １－２"),
         ] {
-            assert_eq!(at(one).same(&at(other)).is_some(), same, "{one} {other}");
-            assert_eq!(at(other).same(&at(one)).is_some(), same, "{one} {other}");
+            assert_eq!(one.same(&like(name, address, None, "")), Some(Rule::Address), "{name} {address}");
         }
     }
 
     #[test]
-    fn what_cannot_be_seen_is_no_difference() {
-        let one = like("한·빛도서관", "가길 1", None, "");
-        for name in ["한ㆍ빛도서관", "한\u{200b}·빛도서관", "한・빛도서관\u{feff}"] {
-            assert_eq!(one.same(&like(name, "\u{feff}가길\u{200b} 1", None, "")), Some(Rule::Address), "{name}");
-        }
-        assert_eq!(one.same(&like("한빛도서관", "가길 1", None, "")), None);
-    }
-
-    #[test]
-    fn no_address_is_like_no_other() {
-        for nothing in ["-", ".", "(2층)", "없음", "해당 없음", "미정", "", "——"] {
-            assert_eq!(like("관", nothing, None, "").same(&like("관", nothing, None, "")), None, "{nothing}");
-        }
-        let never_closed = |rest| like("관", &format!("경기도 수원시 ({rest}"), None, "");
-        assert_eq!(never_closed("장안구 가로 1").same(&never_closed("권선구 나로 9")), None);
+    fn points_that_are_far_apart_outweigh_an_address() {
+        let from = |latitude| like("관", "나로 1", at(latitude, 127.0), "");
+        let (here, town, province) = (from(37.0), from(37.08), from(37.1));
+        assert_eq!(here.same(&town), Some(Rule::Address));
+        assert_eq!((here.same(&province), here.again(&province)), (None, Some(Rule::Address)));
     }
 
     #[test]
@@ -270,6 +204,8 @@ mod tests {
         assert_eq!(nowhere().again(&nowhere()), None);
         let only_brackets = || like("중앙도서관", "(2층)", None, "");
         assert_eq!(only_brackets().again(&only_brackets()), None);
+        let placeholder = || like("중앙도서관", "-", None, "");
+        assert_eq!(placeholder().again(&placeholder()), None);
     }
 
     #[test]

@@ -72,7 +72,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn held(id: i64, active: bool, duplicate_of: Option<i64>) -> Held {
-        let likeness = Likeness::new("관", Some("가"), None, None);
+        let likeness = Likeness::new("관", Some("가길 1"), None, None);
         Held { id, key: format!("1/관#{id}"), likeness, digest: None, active, duplicate_of }
     }
 
@@ -94,7 +94,7 @@ mod tests {
             held(7, true, Some(99)),
             held(8, false, None),
             held(9, true, Some(8)),
-            Held { likeness: Likeness::new("다른 관", Some("가"), None, None), ..held(10, true, Some(8)) },
+            Held { likeness: Likeness::new("다른 관", Some("가길 1"), None, None), ..held(10, true, Some(8)) },
         ];
         let mend = |id, place| Mend { id, place, revived: false };
         let expected = [

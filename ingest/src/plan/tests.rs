@@ -1,3 +1,5 @@
+use geuneul::WithheldReason;
+
 use super::*;
 use crate::identity::Likeness;
 use crate::record::{BadValue, Handle};
@@ -149,6 +151,47 @@ fn the_cap_is_ten_or_five_percent() {
     }
 }
 
+/// Places that are one now count like places that are gone: five of each are eleven too many with one more.
+#[test]
+fn what_is_merged_counts_like_what_is_gone() {
+    let at = |id: i64, address: &str| {
+        let (Row::Good(mut record), fingerprint) = good("관", 1) else { unreachable!() };
+        record.handle.institution = id.to_string();
+        record.handle.address = Some(address.to_owned());
+        (Row::Good(record), fingerprint)
+    };
+    let stored = |id: i64| {
+        let likeness = Likeness::new("관", Some(&format!("{id}길 1")), None, None);
+        Held { id, key: format!("{id}/관"), likeness, digest: Some([1; 32]), active: true, duplicate_of: None }
+    };
+    let world: Vec<Held> = (1..=100).map(stored).collect();
+    for (gone, merged, ceiling, allowed) in
+        [(5, 5, None, true), (5, 6, None, false), (0, 11, None, false), (5, 6, Some(11), true), (0, 1, Some(0), false)]
+    {
+        let list = || {
+            (gone + 1..=100)
+                .map(|id| at(id, &format!("{}길 1", if id > 100 - merged { 50 } else { id })))
+                .collect::<Vec<_>>()
+        };
+        let proof = proof(100 - gone as usize);
+        let plan = plan(list(), &world, Stale::Deactivate { proof: &proof, ceiling });
+        let withheld = plan.withheld.as_ref().map(|withheld| (withheld.deactivations as i64, withheld.reason));
+        assert_eq!(withheld, (!allowed).then_some((gone + merged, WithheldReason::OverCap)), "{gone} and {merged}");
+        let left = if allowed { 100 - gone - merged } else { 100 };
+        assert_eq!(
+            (plan.active_after as i64, plan.changed(What::Merged) as i64),
+            (left, if allowed { merged } else { 0 })
+        );
+        // Without the flag, and without a proof, it is merges that count; the values are written in any case.
+        for stale in [Stale::Keep { ceiling }, Stale::Withhold { ceiling }] {
+            let plan = super::plan(list(), &world, stale);
+            let allowed = merged as u64 <= ceiling.unwrap_or(10);
+            assert_eq!(plan.active_after as i64, if allowed { 100 - merged } else { 100 });
+            assert_eq!((plan.deactivate.len(), plan.updates() + plan.unchanged), (0, list().len()));
+        }
+    }
+}
+
 #[test]
 fn a_confirmed_number_is_a_ceiling() {
     let world: Vec<Held> = (0..100).map(|id| held(id, &format!("n{id}"), 1, true)).collect();
@@ -169,11 +212,12 @@ fn when_much_comes_and_much_goes_the_keys_have_changed() {
         let rows = || (moved..active + moved).map(|id| good(&format!("n{id}"), 1)).collect::<Vec<_>>();
         let proof = proof(active as usize);
         let numbers = KeyChurn { born: moved as usize, gone: moved as usize, merged: 0, active: active as usize };
-        for stale in [believe(&proof), Stale::Keep { ceiling: None }, Stale::Withhold { ceiling: None }] {
-            assert_eq!(plan(rows(), &world, stale).churn, refused.then_some(numbers), "{moved} of {active}");
+        for (ceiling, refused) in [(None, refused), (Some(moved as u64 - 1), refused), (Some(moved as u64), false)] {
+            let deactivate = Stale::Deactivate { proof: &proof, ceiling };
+            for stale in [deactivate, Stale::Keep { ceiling }, Stale::Withhold { ceiling }] {
+                assert_eq!(plan(rows(), &world, stale).churn, refused.then_some(numbers), "{moved} of {active}");
+            }
         }
-        let looked = Stale::Deactivate { proof: &proof, ceiling: Some(moved as u64) };
-        assert_eq!(plan(rows(), &world, looked).churn, None);
         assert_eq!(plan(rows(), &[], believe(&proof)).churn, None, "the first run");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::identity::{check, faces, with};
 use crate::world::{MONTHLY, World};
-use geuneul::Outcome;
+use geuneul::{Outcome, Withheld, WithheldReason};
 use rehearsal::snapshot::{Row, Rows, generate};
 
 /// Libraries of one name, each of an institution of its own, with nothing but an address to tell them by.
@@ -41,9 +41,17 @@ fn a_hundred_libraries_do_not_become_one() {
     let world = World::new(rows.clone());
     assert_eq!(world.mirror().active, 60);
     world.upstream.set_rows(all_with(&rows, "rdnmadr", "경기도 수원시 팔달로 1"));
-    churn(&world, &MONTHLY, "0 gone and 59 a part of another, of 60");
-    churn(&world, &["--ingest.source=library"], "59 a part of another");
-    churn(&world, &[&MONTHLY[..], &["--ingest.confirm-deactivations=58"]].concat(), "59 a part of another");
+    let too_low = [&MONTHLY[..], &["--ingest.confirm-deactivations=58"]].concat();
+    for args in [&MONTHLY[..], &["--ingest.source=library"], &too_low] {
+        let report = world.invoke(args).expect(Outcome::Withheld);
+        assert_eq!(
+            (report.active, report.merged, report.rejected),
+            (60, 0, 0),
+            "the values are mirrored, and the places stay"
+        );
+        assert_eq!(report.withheld, Some(Withheld { deactivations: 59, reason: WithheldReason::OverCap }));
+    }
+    assert_eq!(world.texts("SELECT DISTINCT address FROM ingest.places"), ["경기도 수원시 팔달로 1"]);
     let report = world.month_with("--ingest.confirm-deactivations=59").expect(Outcome::Succeeded);
     assert_eq!((report.merged, report.active), (59, 1));
     check(&world);
@@ -55,7 +63,9 @@ fn a_town_with_one_telephone_loses_nothing_unseen() {
     let world = World::new(rows.clone());
     world.mirror();
     world.upstream.set_rows(rows[40..].to_vec());
-    churn(&world, &MONTHLY, "40 a part of another");
+    let over = world.month().expect(Outcome::Withheld).withheld.unwrap();
+    assert_eq!((over.deactivations, over.reason), (40, WithheldReason::OverCap));
+    assert_eq!(faces(&world).len(), 60);
     world.upstream.set_rows(rows[5..].to_vec());
     let report = world.mirror();
     assert_eq!((report.merged, report.deactivated, report.active), (5, 0, 55));
