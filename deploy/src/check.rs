@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::desired::Desired;
 use crate::exit::Stop;
 use crate::fire_times;
-use crate::model::{Identity, Live, Seen};
+use crate::model::{Identity, Launch, Live, Seen};
 use crate::normalise;
 use crate::plan::Refusal;
 
@@ -83,6 +83,12 @@ pub fn check(
             format!("task definition {} has network mode {:?}, Fargate needs awsvpc", job.family, text("networkMode"));
         refusals.push(Refusal::new(what, "set networkMode to awsvpc in the task definition"));
     }
+    let compatible = task_definition.get("requiresCompatibilities").and_then(Value::as_array);
+    if compatible.is_some_and(|list| !list.is_empty() && !names_fargate(list)) && job.launch == Launch::Fargate {
+        let what = format!("task definition {} is not for FARGATE by its requiresCompatibilities", job.family);
+        let hint = "add FARGATE to them, or name `capacity_providers` of the cluster";
+        refusals.push(Refusal::new(what, hint));
+    }
     if let Seen::Present(found) = &live.task_definition
         && found.text("status").is_some_and(|status| status != "ACTIVE")
     {
@@ -119,7 +125,7 @@ fn timing(desired: &Desired, notes: &mut Vec<String>) {
     }
 }
 
-/// The pairs of CPU and memory that Fargate has, in CPU units and MiB: first, last, step.
+/// The pairs of CPU and memory that Fargate has, in CPU units and MiB: first, last, step. The smallest one doubles in place of a step.
 const FARGATE: [(u32, u32, u32, u32); 7] = [
     (256, 512, 2048, 0),
     (512, 1024, 4096, 1024),
@@ -130,31 +136,35 @@ const FARGATE: [(u32, u32, u32, u32); 7] = [
     (16_384, 32_768, 122_880, 8192),
 ];
 
+/// Whether Fargate has this size, as a task definition writes it; else which it has.
+pub fn fargate_has(cpu: &str, memory: &str) -> Result<(), String> {
+    let units = |text: &str, unit: &str| normalise::units(text, unit).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+    let (cpu, memory) = (units(cpu, "vcpu"), units(memory, "gb"));
+    let Some((_, first, last, step)) = FARGATE.iter().find(|(units, ..)| *units == cpu) else {
+        return Err("cpu is 256, 512, 1024, 2048, 4096, 8192 or 16384".to_owned());
+    };
+    match step {
+        0 if [512, 1024, 2048].contains(&memory) => Ok(()),
+        0 => Err(format!("with cpu {cpu}, memory is 512, 1024 or 2048 MiB")),
+        step if (*first..=*last).contains(&memory) && memory % step == 0 => Ok(()),
+        step => Err(format!("with cpu {cpu}, memory is {first} to {last} MiB in steps of {step}")),
+    }
+}
+
+fn names_fargate(compatible: &Vec<Value>) -> bool {
+    compatible.iter().any(|one| one == "FARGATE")
+}
+
 fn size(desired: &Desired, cpu: &str, memory: &str, members: &Map<String, Value>, refusals: &mut Vec<Refusal>) {
     let compatible = members.get("requiresCompatibilities").and_then(Value::as_array);
-    let fargate = compatible.is_none_or(|list| list.iter().any(|one| one == "FARGATE"));
-    let units = |text: &str, unit: &str| normalise::units(text, unit).and_then(|n| u32::try_from(n).ok());
-    if !fargate || (cpu.is_empty() && memory.is_empty() && compatible.is_none()) {
+    if !compatible.is_none_or(names_fargate) || (cpu.is_empty() && memory.is_empty() && compatible.is_none()) {
         return;
     }
-    let (cpu_units, mebibytes) = (units(cpu, "vcpu").unwrap_or(0), units(memory, "gb").unwrap_or(0));
-    let legal = FARGATE.iter().any(|(cpu, first, last, step)| {
-        let stepped = match step {
-            0 => [512, 1024, 2048].contains(&mebibytes),
-            step => mebibytes % step == 0,
-        };
-        *cpu == cpu_units && (*first..=*last).contains(&mebibytes) && stepped
-    });
-    if !legal {
+    if let Err(hint) = fargate_has(cpu, memory) {
+        let family = &desired.job.family;
         let what = format!(
-            "task definition {} asks for cpu {cpu:?} with memory {memory:?}, which Fargate does not have",
-            desired.job.family
+            "task definition {family} asks for cpu {cpu:?} with memory {memory:?}, which Fargate does not have"
         );
-        let near = FARGATE.iter().find(|(cpu, ..)| *cpu == cpu_units);
-        let hint = match near {
-            Some((cpu, first, last, _)) => format!("with cpu {cpu}, memory is {first} to {last} MiB"),
-            None => "cpu is 256, 512, 1024, 2048, 4096, 8192 or 16384".to_owned(),
-        };
         refusals.push(Refusal::new(what, hint));
     }
 }

@@ -32,7 +32,8 @@ Exit codes:
   3   refused by a guard, nothing was changed
   4   the run did not prove itself
   5   needs a person (status, verify)
-  64  the command line or deploy.toml is wrong";
+  64  the command line or deploy.toml is wrong
+  run ends with the container's own exit code";
 
 /// What every verb understands.
 #[derive(Debug, Args)]
@@ -102,6 +103,23 @@ pub enum Verb {
         after_help = "Exit codes: 0 the run is proven, 1 failed, 3 refused and nothing was started, 4 the run did not prove itself"
     )]
     TriggerNow(commands::trigger_now::TriggerNowArgs),
+    /// Run the job's container with other arguments, inside its network and with its secrets; earns no receipt
+    #[command(
+        after_help = "Exit codes: the container's own; also 1 it never started or its end was not seen, 3 refused, 64 usage"
+    )]
+    Run(commands::run::RunArgs),
+    /// Follow a task again, and say how it ended; earns no receipt
+    #[command(
+        after_help = "Exit codes: 0 it ended well, 1 failed, 3 refused: the task is not ours, 4 it did not end well, or \
+        its end was not seen"
+    )]
+    Attach(commands::attach::AttachArgs),
+    /// Print what the job's container wrote, the newest task's unless one is named
+    #[command(after_help = "Exit codes: 0 printed, 1 failed")]
+    Logs(commands::logs::LogsArgs),
+    /// Stop a task of the job, and say what it ended with
+    #[command(after_help = "Exit codes: 0 it has stopped, 1 failed, 3 refused: the task is not ours")]
+    Stop(commands::stop::StopArgs),
     /// Switch the schedule on; refuses unless a run is proven and nothing has moved since
     #[command(after_help = "Exit codes: 0 switched on, 1 failed, 3 refused and nothing was changed")]
     Enable(commands::enable::EnableArgs),
@@ -113,6 +131,9 @@ pub enum Verb {
     /// What is there, whether it is on, and what the last runs said
     #[command(after_help = "Exit codes: 0 well, 1 something could not be looked at, 5 needs a person")]
     Status(commands::status::StatusArgs),
+    /// The last runs, scheduled and by hand: how each ended, and what it did
+    #[command(after_help = "Exit codes: 0 shown, 1 the log could not be read")]
+    History(commands::history::HistoryArgs),
     /// Look at everything that a run needs, at once; touches nothing
     Verify(commands::verify::VerifyArgs),
     /// Write a commented deploy.toml from what is there already
@@ -125,6 +146,14 @@ pub enum Verb {
     Destroy(commands::destroy::DestroyArgs),
     /// Print what a shell needs to complete this program's verbs and flags
     Completions(commands::completions::CompletionsArgs),
+}
+
+impl Verb {
+    /// Whether it is lost without the file that `task_definition` names. Whoever stops a job, or looks how it does, is not.
+    fn reads_the_document(&self) -> bool {
+        use Verb::{Apply, Enable, Export, Iam, Plan, TriggerNow, Verify};
+        matches!(self, Apply(_) | Enable(_) | Export(_) | Iam(_) | Plan(_) | TriggerNow(_) | Verify(_))
+    }
 }
 
 /// Runs one command line to its end.
@@ -150,17 +179,28 @@ async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     let verb = match cli.verb {
         Verb::Init(args) => return commands::init::run(&cli.global, args).await,
         Verb::Completions(args) => return Ok(commands::completions::run(args)),
+        Verb::Disable(args) if args.schedule.is_some() => return commands::disable::named(&cli.global, args).await,
         verb => verb,
     };
     let context = Context::new(&cli.global).await?;
+    if verb.reads_the_document()
+        && let Some(Err(unusable)) = &context.job.task_definition
+    {
+        return Err(Stop::from(unusable).into());
+    }
     match verb {
         Verb::Init(_) | Verb::Completions(_) => Ok(Exit::Done), // told above
         Verb::Plan(args) => commands::plan::run(&context, args).await,
         Verb::Apply(args) => commands::apply::run(&context, args).await,
         Verb::TriggerNow(args) => commands::trigger_now::run(&context, args).await,
+        Verb::Run(args) => commands::run::run(&context, args).await,
+        Verb::Attach(args) => commands::attach::run(&context, args).await,
+        Verb::Logs(args) => commands::logs::run(&context, args).await,
+        Verb::Stop(args) => commands::stop::run(&context, args).await,
         Verb::Enable(args) => commands::enable::run(&context, args).await,
         Verb::Disable(args) => commands::disable::run(&context, args).await,
         Verb::Status(args) => commands::status::run(&context, args).await,
+        Verb::History(args) => commands::history::run(&context, args).await,
         Verb::Verify(args) => commands::verify::run(&context, args).await,
         Verb::Iam(args) => commands::iam::run(&context, args).await,
         Verb::Export(args) => commands::export::run(&context, args).await,

@@ -5,21 +5,26 @@
 //! Architecture invariant: no value of a secret can stand in this file; a secret has only a place where its value comes from.
 
 mod cron;
+mod document;
 mod file;
 mod place;
+mod secret;
+mod timing;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Stop;
 use crate::model::{Launch, Network, Tags};
+use crate::receipt::Path;
 use crate::secret::Origin;
 
+pub use document::{Document, Unusable};
+
 use file::File;
-use place::{Place, is_name};
+use place::{Here, Place, is_name};
 
 /// A whole `deploy.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,8 +50,8 @@ pub struct Job {
     pub family: String,
     /// Which revision the schedule is to run.
     pub revision: RevisionPolicy,
-    /// A file with the whole task definition; without it, the family's newest revision is adopted as it is.
-    pub task_definition: Option<Document>,
+    /// A file with the whole task definition, or why it cannot be used; without one, the family's newest revision is adopted as it is.
+    pub task_definition: Option<Result<Document, Unusable>>,
     /// The container that does the work.
     pub container: String,
     /// What it is told to do.
@@ -80,15 +85,6 @@ pub enum RevisionPolicy {
     Pinned,
     /// The newest at each `apply`: whoever registers one decides what the job runs.
     Latest,
-}
-
-/// A JSON document from a file beside `deploy.toml`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Document {
-    /// Where it was read from.
-    pub path: PathBuf,
-    /// Its members.
-    pub members: serde_json::Map<String, serde_json::Value>,
 }
 
 /// `[job.NAME.schedule]`.
@@ -136,6 +132,8 @@ pub struct Gate {
     pub proof: Proof,
     /// How old a proof may be.
     pub max_age: Duration,
+    /// By which way a run must have been started: `Scheduler` wants the record of the scheduled path beside the receipt.
+    pub path: Path,
 }
 
 /// What a run must show.
@@ -150,7 +148,7 @@ pub enum Proof {
 
 impl Config {
     /// Parses the text of `deploy.toml`. `path` names it in errors, and is where the files that it names are looked for.
-    pub fn parse(text: &str, path: &Path) -> anyhow::Result<Config> {
+    pub fn parse(text: &str, path: &std::path::Path) -> anyhow::Result<Config> {
         let at = Place { text, path };
         let file: File = toml::from_str(text).map_err(|error| at.syntax(&error))?;
         let account = at.check(file.account, "account", "twelve digits", |v| {
@@ -169,8 +167,16 @@ impl Config {
             None => "geuneul-deploy".to_owned(),
         };
         let mut jobs = BTreeMap::new();
+        let here = Here { account: &account, region: &region, app: &app };
         for (key, table) in file.job {
-            jobs.insert(key.get_ref().clone(), table.into_job(key, &at)?);
+            let span = key.span();
+            let job = table.into_job(key, &at, &here)?;
+            // A group's tags say whose every schedule in it is.
+            if let Some(other) = jobs.values().find(|other: &&Job| other.schedule.group == job.schedule.group) {
+                let what = format!("jobs {} and {} share the group {}", other.name, job.name, job.schedule.group);
+                return Err(at.stop(Some(span), what, "give each job a group of its own, or leave `group` out"));
+            }
+            jobs.insert(job.name.clone(), job);
         }
         if jobs.is_empty() {
             return Err(at.stop(
@@ -201,10 +207,14 @@ impl Config {
 
     /// The partition that the region lies in.
     pub fn partition(&self) -> &'static str {
-        match self.region.split('-').next() {
-            Some("cn") => "aws-cn",
-            _ if self.region.starts_with("us-gov-") => "aws-us-gov",
-            _ => "aws",
-        }
+        partition(&self.region)
+    }
+}
+
+fn partition(region: &str) -> &'static str {
+    match region.split('-').next() {
+        Some("cn") => "aws-cn",
+        _ if region.starts_with("us-gov-") => "aws-us-gov",
+        _ => "aws",
     }
 }

@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::config::{Config, Document, Job, Timing};
+use crate::config::{Config, Document, Job, Timing, Unusable};
 use crate::model::run_task::Parts;
 use crate::model::{PolicyDocument, Tags, TaskDefinitionRef, parameter, tags};
 use crate::receipt::Owner;
+use crate::scheduled_path;
 use crate::secret::Origin;
 use crate::templates;
 
@@ -33,6 +34,8 @@ pub struct Desired {
     pub owner: Owner,
     /// Where the receipt of the proven run is kept.
     pub receipt_parameter: String,
+    /// Where the record of the proven scheduled path is kept.
+    pub scheduled_path_parameter: String,
 }
 
 /// A secret's parameter.
@@ -99,6 +102,7 @@ impl Desired {
             parameters: job.secrets.iter().map(parameter).collect(),
             role,
             receipt_parameter: Owner::of(config, job).parameter(&config.app),
+            scheduled_path_parameter: scheduled_path::parameter(&config.app, &job.name),
             owner: Owner::of(config, job),
             job: job.clone(),
         }
@@ -129,7 +133,12 @@ impl Desired {
 
     /// The task definition that was given whole, if one was.
     pub fn document(&self) -> Option<&Document> {
-        self.job.task_definition.as_ref()
+        self.job.task_definition.as_ref()?.as_ref().ok()
+    }
+
+    /// Why the task definition that was given whole cannot be used.
+    pub fn unusable_document(&self) -> Option<&Unusable> {
+        self.job.task_definition.as_ref()?.as_ref().err()
     }
 
     /// The name of our inline policy on the execution role.
@@ -185,22 +194,36 @@ impl Desired {
 
     /// What the execution role may read: exactly the secrets' parameters, and what decrypts them where that is no key of AWS's own.
     pub fn execution_policy(&self) -> PolicyDocument {
-        let Desired { account, region, partition, .. } = self;
         let arns: Vec<_> = self.parameters.iter().map(|parameter| parameter.arn.clone()).collect();
-        let every = format!("arn:{partition}:kms:{region}:{account}:key");
-        let named: BTreeSet<_> = self.parameters.iter().filter_map(|parameter| parameter.kms_key.as_deref()).collect();
-        let named = named.into_iter().filter(|key| *key != parameter::AWS_OWN_KEY);
-        // A key's policy knows no alias: an alias is a condition on every key of the account.
-        let (aliases, keys): (Vec<_>, Vec<_>) = named.partition(|key| key.contains("alias/"));
-        let aliases: Vec<_> = aliases.iter().filter_map(|alias| Some(&alias[alias.find("alias/")?..])).collect();
-        let arn = |key: &&str| if key.starts_with("arn:") { (*key).to_owned() } else { format!("{every}/{key}") };
+        let (keys, aliases) = self.named_keys();
         let values = [
             ("PARAMETER_ARNS", json!(arns)),
-            ("KEY_ARNS", json!(keys.iter().map(arn).collect::<Vec<_>>())),
+            ("KEY_ARNS", json!(keys)),
             ("KEY_ALIASES", json!(aliases)),
-            ("EVERY_KEY_ARN", json!(format!("{every}/*"))),
+            ("EVERY_KEY_ARN", json!(self.every_key_arn())),
         ];
         PolicyDocument(templates::fill(templates::EXECUTION_POLICY, &values).to_string())
+    }
+
+    /// The KMS keys that the configuration names, AWS's own left out: their ARNs, and their aliases. A policy's resource knows no
+    /// alias: an alias is a condition on every key of the account.
+    pub fn named_keys(&self) -> (Vec<String>, Vec<String>) {
+        let named: BTreeSet<_> = self.parameters.iter().filter_map(|parameter| parameter.kms_key.as_deref()).collect();
+        let named = named.into_iter().filter(|key| !parameter::is_same_key(key, parameter::AWS_OWN_KEY));
+        let (aliases, keys): (Vec<_>, Vec<_>) = named.partition(|key| key.contains("alias/"));
+        let aliases = aliases.iter().filter_map(|alias| Some(alias[alias.find("alias/")?..].to_owned())).collect();
+        (keys.into_iter().map(|key| self.key_arn(key)).collect(), aliases)
+    }
+
+    /// The ARN of a key, from its ARN or id.
+    pub fn key_arn(&self, key: &str) -> String {
+        if key.starts_with("arn:") { key.to_owned() } else { self.every_key_arn().replace('*', key) }
+    }
+
+    /// What stands for every key of the account, here.
+    pub fn every_key_arn(&self) -> String {
+        let Desired { account, region, partition, .. } = self;
+        format!("arn:{partition}:kms:{region}:{account}:key/*")
     }
 
     /// Who may assume the scheduler's role: Scheduler, on behalf of schedules of our group.

@@ -6,24 +6,43 @@ use std::process::ExitCode;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// Done, or nothing to do.
-    Done = 0,
+    Done,
     /// Something failed.
-    Failed = 1,
+    Failed,
     /// `plan --detailed-exitcode` found changes.
-    Pending = 2,
+    Pending,
     /// A guard refused; nothing was changed.
-    Refused = 3,
+    Refused,
     /// The run did not prove itself.
-    NotProven = 4,
+    NotProven,
     /// `status` found something that needs a person.
-    NeedsPerson = 5,
+    NeedsPerson,
     /// The command line or `deploy.toml` is wrong.
-    Usage = 64,
+    Usage,
+    /// `run`: what the container ended with.
+    Container(i32),
+}
+
+impl Exit {
+    /// The exit code.
+    pub fn code(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Pending => 2,
+            Exit::Refused => 3,
+            Exit::NotProven => 4,
+            Exit::NeedsPerson => 5,
+            Exit::Usage => 64,
+            // A container's code is one byte; what is none is no success either.
+            Exit::Container(code) => u8::try_from(code).unwrap_or(u8::MAX),
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(exit as u8)
+        ExitCode::from(exit.code())
     }
 }
 

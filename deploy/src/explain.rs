@@ -26,6 +26,9 @@ pub fn hint(error: &CloudError) -> String {
     if said.contains("iam:PassRole") {
         return "allow iam:PassRole on that role to the caller; Scheduler and ECS check it whenever a role is handed over".to_owned();
     }
+    if let Some(hint) = key_hint(said) {
+        return hint.to_owned();
+    }
     match kind {
         ErrorKind::Denied => format!("allow {action} on {thing} to the caller"),
         ErrorKind::NoCredentials => {
@@ -43,4 +46,28 @@ pub fn hint(error: &CloudError) -> String {
         }
         ErrorKind::Invalid | ErrorKind::Other => "AWS's own words above are all that is known".to_owned(),
     }
+}
+
+/// What a key of KMS has against it, in the words that SSM passes on.
+fn key_hint(said: &str) -> Option<&'static str> {
+    let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    let hint = match () {
+        () if has(&["kms:Encrypt", "kms:GenerateDataKey", "kms:Decrypt"]) => {
+            "allow that on the key to the caller: deploy iam --for apply prints the statement; the key's own policy must allow it too, or \
+             leave it to IAM"
+        }
+        () if !has(&["AWSKMS", "InvalidKeyId", "KMS"]) => return None,
+        () if has(&["DisabledException", "is disabled"]) => {
+            "switch the key on (aws kms enable-key --key-id KEY), or name another as kms_key"
+        }
+        () if has(&["KMSInvalidState", "pending deletion"]) => {
+            "save the key (aws kms cancel-key-deletion, then enable-key), or name another as kms_key; with it, everything that it \
+             encrypts would be lost"
+        }
+        () if has(&["NotFoundException", "not found", "does not exist"]) => {
+            "a key is of one region: kms_key must name one of the parameter's own region; see aws kms list-aliases"
+        }
+        () => "kms_key must be a symmetric key of KMS that is switched on, by its ARN, its id or alias/NAME",
+    };
+    Some(hint)
 }

@@ -122,6 +122,12 @@ impl Fingerprint {
         })
     }
 
+    /// The part on which the way from Scheduler to a task depends.
+    pub fn of_path(&self) -> PathFingerprint {
+        let Fingerprint { target, role, input, revision, content: _, image: _, secrets: _ } = self.clone();
+        PathFingerprint { target, role, input, revision }
+    }
+
     /// The fields that are not what they were.
     pub fn moved(&self, now: &Fingerprint) -> Vec<Field> {
         let Fingerprint { target, role, input, revision, content, image, secrets } = self;
@@ -133,6 +139,33 @@ impl Fingerprint {
             (Field::Content, content, &now.content),
             (Field::Image, image, &now.image),
             (Field::Secrets, secrets, &now.secrets),
+        ]
+        .into_iter()
+        .filter_map(|(field, then, now)| (then != now).then_some(field))
+        .collect()
+    }
+}
+
+/// What it takes until a task is started: whom Scheduler calls, with which role, for what. The revision names the roles that are
+/// handed over; what the container then does with its image and secrets is no part of the way to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PathFingerprint {
+    target: Hash,
+    role: Hash,
+    input: Hash,
+    revision: Hash,
+}
+
+impl PathFingerprint {
+    /// The fields that are not what they were.
+    pub fn moved(&self, now: &Fingerprint) -> Vec<Field> {
+        let PathFingerprint { target, role, input, revision } = self;
+        [
+            (Field::Target, target, &now.target),
+            (Field::Role, role, &now.role),
+            (Field::Input, input, &now.input),
+            (Field::Revision, revision, &now.revision),
         ]
         .into_iter()
         .filter_map(|(field, then, now)| (then != now).then_some(field))

@@ -3,7 +3,11 @@
 //! Scheduler's rules: a local time that daylight saving skips does not fire, one that it repeats fires once, the first time. So
 //! the expression is walked on the wall clock, and the zone is asked afterwards.
 //!
+//! What a schedule as it was read says of itself is in [`timetable`].
+//!
 //! Architecture invariant: pure; whoever asks brings the time.
+
+pub mod timetable;
 
 use std::cmp::Ordering;
 
@@ -63,22 +67,27 @@ pub fn next(expression: &str, zone: &str, after: Timestamp, count: usize) -> Res
     Ok(found)
 }
 
-/// The first local time that the expression names and daylight saving skips, in the twelve years after a moment; it does not fire.
+/// The first local time that the expression names and daylight saving skips, in the dozen years after a moment; it does not fire.
 pub fn skipped(expression: &str, zone: &str, after: Timestamp) -> Option<DateTime> {
-    const ENOUGH: usize = 4_400; // twelve years of a daily expression
+    const YEARS: i16 = 12;
     let fields = expression.strip_prefix("cron(")?.strip_suffix(')')?;
     let parser = CronParser::builder().seconds(Seconds::Required).year(Year::Required).alternative_weekdays(true);
     let cron = parser.build().parse(&format!("0 {fields}")).ok()?;
     let zone = TimeZone::get(zone).ok()?;
-    let first = after.to_zoned_datetime(zone.clone()).datetime();
-    let mut wall = Wall(first);
-    for _ in 0..ENOUGH {
-        wall = cron.find_next_occurrence(&wall, false).ok()?;
-        if wall.0.year() > first.year() + 12 {
+    let last = after.to_zoned_datetime(zone.clone()).year() + YEARS;
+    // Only where the clocks move is anything skipped, which most zones do twice a year and many never.
+    for moved in zone.following(after) {
+        let at = moved.timestamp();
+        let before = zone.to_offset(at.checked_sub(SignedDuration::from_nanos(1)).ok()?);
+        let (begins, ends) = (before.to_datetime(at), moved.offset().to_datetime(at));
+        if begins.year() > last {
             return None;
         }
-        if matches!(zone.to_ambiguous_zoned_datetime(wall.0).offset(), AmbiguousOffset::Gap { .. }) {
-            return Some(wall.0);
+        if begins < ends {
+            let Wall(due) = cron.find_next_occurrence(&Wall(begins), true).ok()?;
+            if due < ends {
+                return Some(due);
+            }
         }
     }
     None
@@ -137,72 +146,4 @@ impl CronDateTime for Wall {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn times(expression: &str, zone: &str, after: &str) -> Vec<String> {
-        next(expression, zone, after.parse().unwrap(), 3).unwrap().iter().map(show).collect()
-    }
-
-    #[test]
-    fn a_month_in_seoul() {
-        assert_eq!(
-            times("cron(0 4 1 * ? *)", "Asia/Seoul", "2026-11-29T03:00:00Z"),
-            [
-                "Tue 2026-12-01 04:00 Asia/Seoul (2026-11-30 19:00 UTC)",
-                "Fri 2027-01-01 04:00 Asia/Seoul (2026-12-31 19:00 UTC)",
-                "Mon 2027-02-01 04:00 Asia/Seoul (2027-01-31 19:00 UTC)",
-            ]
-        );
-        // The moment itself has passed.
-        assert_eq!(
-            times("cron(0 4 1-3 * ? *)", "Asia/Seoul", "2026-11-30T19:00:00Z")[0],
-            "Wed 2026-12-02 04:00 Asia/Seoul (2026-12-01 19:00 UTC)"
-        );
-    }
-
-    #[test]
-    fn the_words_of_aws() {
-        let first = |expression: &str| times(expression, "UTC", "2026-11-29T03:00:00Z")[0][..20].to_owned();
-        assert_eq!(first("cron(15 10 ? * 2 *)"), "Mon 2026-11-30 10:15");
-        assert_eq!(first("cron(15 10 ? * MON-FRI *)"), "Mon 2026-11-30 10:15");
-        assert_eq!(first("cron(0 0 L * ? *)"), "Mon 2026-11-30 00:00");
-        assert_eq!(first("cron(0 8 ? * 2#1 *)"), "Mon 2026-12-07 08:00");
-        assert_eq!(first("cron(0 8 ? * 6L *)"), "Fri 2026-12-25 08:00");
-        assert_eq!(first("cron(5/15 0/6 * * ? *)"), "Sun 2026-11-29 06:05");
-        assert_eq!(first("cron(0 9 31 * ? 2027)"), "Sun 2027-01-31 09:00");
-        assert_eq!(times("cron(0 4 1 * ? 2020)", "UTC", "2026-11-29T03:00:00Z"), Vec::<String>::new());
-    }
-
-    #[test]
-    fn a_skipped_hour_does_not_fire_and_a_repeated_one_fires_once() {
-        assert_eq!(
-            times("cron(30 2 * * ? *)", "America/New_York", "2026-03-07T12:00:00Z"),
-            [
-                "Mon 2026-03-09 02:30 America/New_York (2026-03-09 06:30 UTC)",
-                "Tue 2026-03-10 02:30 America/New_York (2026-03-10 06:30 UTC)",
-                "Wed 2026-03-11 02:30 America/New_York (2026-03-11 06:30 UTC)",
-            ]
-        );
-        assert_eq!(
-            times("cron(30 1 * * ? *)", "America/New_York", "2026-11-01T00:00:00Z")[..2],
-            [
-                "Sun 2026-11-01 01:30 America/New_York (2026-11-01 05:30 UTC)",
-                "Mon 2026-11-02 01:30 America/New_York (2026-11-02 06:30 UTC)",
-            ]
-        );
-    }
-
-    #[test]
-    fn what_is_no_schedule_says_so() {
-        let error =
-            |expression: &str, zone: &str| next(expression, zone, Timestamp::UNIX_EPOCH, 1).unwrap_err().to_string();
-        assert_eq!(
-            error("rate(1 days)", "UTC"),
-            "\"rate(1 days)\" is no cron(minute hour day month weekday year) expression"
-        );
-        assert!(error("cron(0 4 1 * ?)", "UTC").contains("cron(0 4 1 * ?)"));
-        assert!(error("cron(0 25 1 * ? *)", "UTC").contains("25"), "{}", error("cron(0 25 1 * ? *)", "UTC"));
-        assert_eq!(error("cron(0 4 1 * ? *)", "Asia/Soul"), "\"Asia/Soul\" is no time zone");
-    }
-}
+mod tests;

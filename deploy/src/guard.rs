@@ -5,7 +5,7 @@
 
 use crate::cloud::{Answer, Cloud, CloudError, ErrorKind, seen};
 use crate::desired::{Desired, SCHEDULER_POLICY_NAME};
-use crate::model::{Live, PolicyDocument, Seen, State};
+use crate::model::{Live, PolicyDocument, Role, Seen, State};
 use crate::normalise::{Normalisers, differences};
 use crate::plan::{Plan, Step};
 use serde_json::Value;
@@ -53,13 +53,17 @@ impl Guard<'_> {
                 let now = seen(cloud.role_policy(role, policy).await)?;
                 unmoved(step, same_policy(then, &now), || "its document is another".to_owned())
             }
-            Step::UpdateTrust { role, .. } | Step::PutBoundary { role, .. } => {
+            // Each looks at what it writes over: the other one may have moved by our own hand.
+            Step::UpdateTrust { role, .. } => {
                 let now = seen(cloud.role(role).await)?;
-                let same = match (now.present(), live.scheduler_role.present()) {
-                    (Some(now), Some(then)) => now.trust == then.trust && now.boundary == then.boundary,
-                    (now, then) => now.is_none() == then.is_none(),
-                };
-                unmoved(step, same, || "its trust or its boundary is another".to_owned())
+                let trust = |seen: &Seen<Role>| seen.present().map(|role| role.trust.clone());
+                unmoved(step, trust(&now) == trust(&live.scheduler_role), || "its trust is another".to_owned())
+            }
+            Step::PutBoundary { role, .. } => {
+                let now = seen(cloud.role(role).await)?;
+                let boundary = |seen: &Seen<Role>| seen.present().map(|role| role.boundary.clone());
+                let same = boundary(&now) == boundary(&live.scheduler_role);
+                unmoved(step, same, || "its permissions boundary is another".to_owned())
             }
             Step::Register { .. } => {
                 let now = seen(cloud.task_definition(&desired.job.family).await)?;

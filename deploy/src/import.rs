@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::model::run_task::{OCCURRENCE_VARIABLE, TRIGGER_VARIABLE};
+use crate::model::run_task::{CapacityProvider, OCCURRENCE_VARIABLE, TRIGGER_VARIABLE};
 use crate::model::{Network, Schedule, TaskDefinition};
 
 /// What was found, and what a person should know of it.
@@ -29,6 +29,10 @@ pub struct Found {
     pub command: Vec<String>,
     /// More variables.
     pub environment: BTreeMap<String, String>,
+    /// Where the task is placed, when that is not the launch type FARGATE.
+    pub capacity_providers: Vec<CapacityProvider>,
+    /// Fargate's platform version.
+    pub platform_version: Option<String>,
     /// The network.
     pub network: Option<Network>,
     /// When it fires.
@@ -54,6 +58,8 @@ pub struct FoundTiming {
     pub retries: Option<(u64, u64)>,
     /// The dead-letter queue.
     pub dead_letter_queue: Option<String>,
+    /// The flexible window, in minutes.
+    pub flexible_window: Option<u64>,
 }
 
 impl Found {
@@ -85,17 +91,52 @@ impl Found {
                 assign_public_ip: text(vpc, "assignPublicIp") == Some("ENABLED"),
             });
         }
+        self.add_placement(&request);
+        let told =
+            ["cluster", "taskDefinition", "taskDefinitionArn", "launchType", "networkConfiguration", "platformVersion"];
+        let more = ["capacityProviderStrategy", "overrides", "count", "taskCount", "clientToken", "startedBy"];
+        self.left_out("the request", &request, &[told.as_slice(), &more].concat());
         self.add_overrides(&overrides);
         self.add_timing(schedule, &target);
         Ok(())
     }
 
+    fn add_placement(&mut self, request: &Value) {
+        self.platform_version = text(request, "platformVersion").filter(|is| *is != "LATEST").map(str::to_owned);
+        for one in member(request, "capacityProviderStrategy").as_array().into_iter().flatten() {
+            let number = |name: &str| member(one, name).as_u64().and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+            let name = text(one, "capacityProvider").unwrap_or_default().to_owned();
+            let weight = u16::try_from(number("weight")).unwrap_or(u16::MAX);
+            self.capacity_providers.push(CapacityProvider { name, weight, base: number("base") });
+        }
+        if let Some(other) = text(request, "launchType").filter(|is| *is != "FARGATE") {
+            self.notes
+                .push(format!("its launch type is {other}: the job will run on FARGATE, or on capacity_providers"));
+        }
+        for count in [member(request, "count"), member(request, "taskCount")] {
+            if let Some(count) = count.as_u64().filter(|count| *count != 1) {
+                self.notes.push(format!("its Count or TaskCount is {count}: a job is one task"));
+            }
+        }
+    }
+
+    /// What `deploy.toml` has no key for must not vanish in silence.
+    fn left_out(&mut self, whose: &str, found: &Value, told: &[&str]) {
+        for name in found.as_object().into_iter().flat_map(|members| members.keys()) {
+            if !told.iter().any(|told| told.eq_ignore_ascii_case(name)) {
+                self.notes.push(format!("{name} of {whose} was left out: there is no key for it here"));
+            }
+        }
+    }
+
     fn add_overrides(&mut self, overrides: &Value) {
+        self.left_out("the overrides", overrides, &["containerOverrides"]);
         let containers = member(overrides, "containerOverrides").as_array().cloned().unwrap_or_default();
         if containers.len() > 1 {
             self.notes.push("it overrides several containers; only the first was taken over".to_owned());
         }
         let Some(container) = containers.first() else { return };
+        self.left_out("the container's overrides", container, &["name", "command", "environment"]);
         self.container = text(container, "name").map(str::to_owned);
         self.command = texts(member(container, "command")).collect();
         for variable in member(container, "environment").as_array().into_iter().flatten() {
@@ -140,6 +181,7 @@ impl Found {
             // AWS reports its own defaults where nothing was said.
             retries: retries.filter(|both| *both != (185, 86_400)),
             dead_letter_queue: target["DeadLetterConfig"]["Arn"].as_str().map(str::to_owned),
+            flexible_window: schedule.0.get("FlexibleTimeWindow").and_then(|w| w["MaximumWindowInMinutes"].as_u64()),
         });
     }
 
@@ -206,6 +248,16 @@ impl Found {
             }
             None => writeln!(out, "subnets = []  # to be filled in: no service of the cluster runs this family")?,
         }
+        if !self.capacity_providers.is_empty() {
+            let one = |CapacityProvider { name, weight, base }: &CapacityProvider| {
+                format!("{{ name = {}, weight = {weight}, base = {base} }}", quoted(name))
+            };
+            let all: Vec<_> = self.capacity_providers.iter().map(one).collect();
+            writeln!(out, "capacity_providers = [{}]", all.join(", "))?;
+        }
+        if let Some(version) = &self.platform_version {
+            writeln!(out, "platform_version = {}", quoted(version))?;
+        }
         if !self.environment.is_empty() {
             let pairs: Vec<_> =
                 self.environment.iter().map(|(k, v)| format!("{} = {}", quoted(k), quoted(v))).collect();
@@ -227,6 +279,9 @@ impl Found {
         }
         if let Some((retries, seconds)) = timing.retries {
             writeln!(out, "retries = {retries}\nretry_for = \"{}m\"", seconds.div_ceil(60))?;
+        }
+        if let Some(minutes) = timing.flexible_window {
+            writeln!(out, "flexible_window = \"{minutes}m\"")?;
         }
         if let Some(queue) = &timing.dead_letter_queue {
             writeln!(out, "dead_letter_queue = {}", quoted(queue))?;

@@ -9,6 +9,7 @@ use crate::desired::{Desired, SCHEDULER_POLICY_NAME, role_name};
 use crate::model::{Behind, Elsewhere, Live, Schedule, Seen, TaskDefinition, tags};
 use crate::plan;
 use crate::receipt::Receipt;
+use crate::scheduled_path::ScheduledPath;
 
 /// What is there; the wrong account or region is refused.
 pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Live> {
@@ -18,15 +19,32 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
             desired.parameters.iter().map(|parameter| async move { seen(cloud.parameter(&parameter.name).await) });
         join_all(calls).await.into_iter().collect::<Answer<Vec<_>>>()
     };
-    let (identity, parameters, newest, scheduler_role, scheduler_policy, group_found, schedule, receipt, cluster) = tokio::join!(
+    let (
+        identity,
+        parameters,
+        newest,
+        scheduler_role,
+        scheduler_policy,
+        role_policies,
+        group_found,
+        schedule,
+        kept,
+        cluster,
+    ) = tokio::join!(
         cloud.identity(),
         parameters,
         async { seen(cloud.task_definition(&job.family).await) },
         async { seen(cloud.role(role).await) },
         async { seen(cloud.role_policy(role, SCHEDULER_POLICY_NAME).await) },
+        async {
+            match desired.role.ours {
+                true => seen(cloud.role_policies(role).await),
+                false => Ok(Seen::Absent),
+            }
+        },
         async { seen(cloud.group(group, &desired.group_arn()).await) },
         async { seen(cloud.schedule(group, &job.name).await) },
-        async { seen(cloud.receipt(&desired.receipt_parameter).await) },
+        async { seen(cloud.receipts([&desired.receipt_parameter, &desired.scheduled_path_parameter]).await) },
         async { seen(cloud.cluster(&job.cluster).await) },
     );
     // Who asks comes first: in the wrong account, every other answer is noise.
@@ -34,6 +52,12 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
     check::same_place(desired, &identity)?;
     let newest = newest?;
     let schedule = schedule?;
+    let there = |text: Option<String>| text.map_or(Seen::Absent, Seen::Present);
+    let [receipt, path] = match kept? {
+        Seen::Present(texts) => texts.map(there),
+        Seen::Absent => [Seen::Absent, Seen::Absent],
+        Seen::Hidden { why } => [Seen::Hidden { why: why.clone() }, Seen::Hidden { why }],
+    };
     let (task_definition, behind) = base(cloud, desired, &newest, &schedule).await?;
 
     let execution_role = execution_role(desired, &task_definition);
@@ -68,12 +92,14 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
         execution_policy: execution_policy?,
         scheduler_role: scheduler_role?,
         scheduler_policy: scheduler_policy?,
+        scheduler_role_policies: role_policies?,
         group: group_found?,
         schedule,
         elsewhere: elsewhere?,
         cluster: cluster?,
         log_group: log_group?,
-        receipt: receipt?.map(|text| Receipt::read(&text, &desired.owner)),
+        receipt: receipt.map(|text| Receipt::read(&text, &desired.owner)),
+        scheduled_path: path.map(|text| ScheduledPath::read(&text, &desired.owner)),
     })
 }
 
@@ -117,7 +143,7 @@ pub async fn elsewhere(cloud: &impl Schedules, desired: &Desired) -> Answer<Vec<
             continue;
         }
         let tags = match cloud.group(&one.group, &desired.in_group(&one.group).group_arn()).await {
-            Ok(group) => group.tags,
+            Ok(group) => Some(group.tags),
             Err(error) if error.kind == ErrorKind::Denied => None,
             Err(error) => return Err(error),
         };

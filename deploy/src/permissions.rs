@@ -5,6 +5,8 @@
 //!
 //! Architecture invariant: no I/O, no async, no clock, no SDK.
 
+mod resources;
+
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
@@ -19,12 +21,26 @@ pub enum For {
     Apply,
     /// Whoever runs `deploy trigger-now`.
     Trigger,
+    /// Whoever runs `deploy trigger-now --via-scheduler`: no right to run a task, only to let Scheduler do it.
+    TriggerViaScheduler,
+    /// Whoever runs `deploy run`.
+    Run,
+    /// Whoever runs `deploy attach`.
+    Attach,
+    /// Whoever runs `deploy logs`.
+    Logs,
+    /// Whoever runs `deploy stop`.
+    Stop,
     /// Whoever runs `deploy enable`.
     Enable,
-    /// Whoever runs `deploy disable`, `--delete` included.
+    /// Whoever may run `deploy enable --without-receipt`: what `enable` needs, and to record that there was no proof.
+    EnableWithoutReceipt,
+    /// Whoever runs `deploy disable`, `--delete` and `--stop-running` included.
     Disable,
     /// Whoever runs `deploy status`.
     Status,
+    /// Whoever runs `deploy history`.
+    History,
     /// Whoever runs `deploy verify`.
     Verify,
     /// Whoever runs `deploy destroy`.
@@ -51,9 +67,16 @@ pub fn policy(desired: &Desired, roles: &TaskRoles, wanted: For) -> Value {
         For::Plan => draft.plan(),
         For::Apply => draft.apply(),
         For::Trigger => draft.trigger(),
+        For::TriggerViaScheduler => draft.trigger_via_scheduler(),
+        For::Run => draft.run(),
+        For::Attach => draft.attach(),
+        For::Logs => draft.logs(),
+        For::Stop => draft.stop(),
         For::Enable => draft.enable(),
+        For::EnableWithoutReceipt => draft.enable_without_receipt(),
         For::Disable => draft.disable(),
         For::Status => draft.status(),
+        For::History => draft.history(),
         For::Verify => draft.verify(),
         For::Destroy => draft.destroy(),
         For::Scheduler => return draft.scheduler(),
@@ -93,14 +116,16 @@ impl Draft<'_> {
             self.allow(&["ssm:DescribeParameters"], everything());
         }
         self.allow(&["ecs:DescribeTaskDefinition"], everything());
-        self.allow(&["iam:GetRole"], vec![self.desired.role.arn.clone()]);
-        self.allow(&["iam:GetRolePolicy"], self.roles_with_our_policies());
-        self.allow(&["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
+        self.allow(&["iam:GetRole"], self.scheduler_role_by_name());
+        let mut roles = self.roles_with_our_policies();
+        roles.extend(self.scheduler_role_by_name());
+        self.allow(&["iam:GetRolePolicy"], roles);
+        self.allow(&["scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
         self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
     }
 
     fn look_at_receipt(&mut self) {
-        self.allow(&["ssm:GetParameter"], vec![self.receipt()]);
+        self.allow(&["ssm:GetParameters"], vec![self.receipt(), self.scheduled_path()]);
     }
 
     fn look_at_log_group(&mut self) {
@@ -118,12 +143,17 @@ impl Draft<'_> {
         self.allow(&["ecs:DescribeClusters"], vec![self.desired.cluster_arn()]);
         self.look_at_receipt();
         self.look_at_log_group();
+        if self.desired.role.ours {
+            let actions = ["iam:ListRolePolicies", "iam:ListAttachedRolePolicies"];
+            self.allow(&actions, self.scheduler_role_by_name());
+        }
         self.allow(&["ssm:ListTagsForResource"], self.parameters());
     }
 
     fn apply(&mut self) {
         self.plan();
         self.allow(&["ssm:PutParameter", "ssm:AddTagsToResource"], self.parameters());
+        self.encrypt();
         self.allow(&["ecs:RegisterTaskDefinition"], vec!["*".to_owned()]);
         let family = self.arn("ecs", &format!("task-definition/{}:*", self.desired.job.family));
         let when = ("StringEquals", "ecs:CreateAction", "RegisterTaskDefinition");
@@ -131,7 +161,15 @@ impl Draft<'_> {
         self.pass_task_roles();
         if self.desired.role.ours {
             let role = vec![self.desired.role.arn.clone()];
-            self.allow(&["iam:CreateRole", "iam:TagRole", "iam:UpdateAssumeRolePolicy"], role);
+            self.allow(&["iam:TagRole", "iam:UpdateAssumeRolePolicy"], role.clone());
+            // Whoever may make roles only within a boundary is allowed no others.
+            match &self.desired.role.boundary {
+                None => self.allow(&["iam:CreateRole"], role),
+                Some(boundary) => {
+                    let within = Some(("StringEquals", "iam:PermissionsBoundary", boundary.as_str()));
+                    self.allow_when(&["iam:CreateRole", "iam:PutRolePermissionsBoundary"], role, within);
+                }
+            }
         }
         self.allow(&["iam:PutRolePolicy"], self.roles_with_our_policies());
         // When the last secret is taken out.
@@ -139,22 +177,91 @@ impl Draft<'_> {
         self.allow(&["scheduler:CreateScheduleGroup", "scheduler:TagResource"], vec![self.desired.group_arn()]);
         self.allow(&["scheduler:CreateSchedule", "scheduler:UpdateSchedule"], vec![self.schedule()]);
         self.pass_scheduler_role();
+        // What a run by Scheduler left behind.
+        self.allow(&["scheduler:GetSchedule", "scheduler:DeleteSchedule"], vec![self.one_off()]);
+    }
+
+    /// SSM encrypts with a key of one's own in the caller's name: `kms:Encrypt`, since values are of the standard tier (the advanced
+    /// one would take `kms:GenerateDataKey`). Nothing here decrypts.
+    fn encrypt(&mut self) {
+        let (keys, aliases) = self.desired.named_keys();
+        let every = vec![self.desired.every_key_arn()];
+        let via = json!({ "kms:ViaService": format!("ssm.{}.amazonaws.com", self.desired.region) });
+        let of_the_alias =
+            json!({ "StringEquals": via, "ForAnyValue:StringEquals": { "kms:ResourceAliases": aliases } });
+        let statements =
+            [(keys.is_empty(), keys, json!({ "StringEquals": via })), (aliases.is_empty(), every, of_the_alias)];
+        for (_, keys, when) in statements.into_iter().filter(|(none, ..)| !none) {
+            let statement =
+                json!({ "Effect": "Allow", "Action": ["kms:Encrypt"], "Resource": keys, "Condition": when });
+            self.statements.push(statement);
+        }
     }
 
     fn trigger(&mut self) {
         self.look();
         self.look_at_receipt();
         self.look_at_runs();
-        let receipt = vec![self.receipt()];
-        self.allow(&["ssm:PutParameter", "ssm:AddTagsToResource", "ssm:ListTagsForResource"], receipt);
+        self.watch(vec![self.receipt(), self.scheduled_path()]);
+        self.run_task();
+    }
+
+    /// Scheduler's role starts the task: the caller hands over that role, and starts nothing.
+    fn trigger_via_scheduler(&mut self) {
+        self.look();
+        self.look_at_receipt();
+        self.allow(&["logs:GetLogEvents"], vec![self.arn("logs", "log-group:*")]);
+        self.watch(vec![self.receipt(), self.scheduled_path()]);
+        let actions = ["scheduler:GetSchedule", "scheduler:CreateSchedule", "scheduler:DeleteSchedule"];
+        self.allow(&actions, vec![self.one_off()]);
+        self.pass_scheduler_role();
+    }
+
+    /// A run from its start to what it leaves behind.
+    fn watch(&mut self, kept: Vec<String>) {
+        self.allow(&["ssm:PutParameter", "ssm:AddTagsToResource", "ssm:ListTagsForResource"], kept);
+        self.list_tasks();
+        self.allow(&["ecs:DescribeTasks"], self.tasks());
+    }
+
+    fn run(&mut self) {
+        self.attach();
+        self.run_task();
+    }
+
+    fn attach(&mut self) {
+        self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
+        self.allow(&["ecs:DescribeTaskDefinition"], vec!["*".to_owned()]);
+        self.allow(&["ecs:DescribeTasks"], self.tasks());
+        self.allow(&["logs:GetLogEvents"], vec![self.arn("logs", "log-group:*")]);
+    }
+
+    fn logs(&mut self) {
+        self.list_tasks();
+        self.allow(&["ecs:DescribeTaskDefinition"], vec!["*".to_owned()]);
+        self.allow(&["ecs:DescribeTasks"], self.tasks());
+        // Once ECS has forgotten the job's last task.
+        self.look_at_runs();
+    }
+
+    fn stop(&mut self) {
+        self.allow(&["ecs:DescribeTasks", "ecs:StopTask"], self.tasks());
+    }
+
+    fn list_tasks(&mut self) {
         let cluster = self.desired.cluster_arn();
-        let on_the_cluster = Some(("ArnEquals", "ecs:cluster", cluster.as_str()));
-        self.allow_when(&["ecs:ListTasks"], vec!["*".to_owned()], on_the_cluster);
+        self.allow_when(&["ecs:ListTasks"], vec!["*".to_owned()], Some(("ArnEquals", "ecs:cluster", &cluster)));
+    }
+
+    fn run_task(&mut self) {
         let family = self.arn("ecs", &format!("task-definition/{}:*", self.desired.job.family));
-        self.allow_when(&["ecs:RunTask"], vec![family], on_the_cluster);
-        let tasks = format!("{}/*", cluster.replacen(":cluster/", ":task/", 1));
-        self.allow(&["ecs:DescribeTasks"], vec![tasks]);
+        let cluster = self.desired.cluster_arn();
+        self.allow_when(&["ecs:RunTask"], vec![family], Some(("ArnEquals", "ecs:cluster", &cluster)));
         self.pass_task_roles();
+    }
+
+    fn tasks(&self) -> Vec<String> {
+        vec![format!("{}/*", self.desired.cluster_arn().replacen(":cluster/", ":task/", 1))]
     }
 
     fn enable(&mut self) {
@@ -165,16 +272,34 @@ impl Draft<'_> {
         self.pass_scheduler_role();
     }
 
+    fn enable_without_receipt(&mut self) {
+        self.enable();
+        let actions = ["ssm:PutParameter", "ssm:AddTagsToResource", "ssm:ListTagsForResource"];
+        self.allow(&actions, vec![self.receipt()]);
+    }
+
     fn disable(&mut self) {
-        self.allow(&["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
+        self.allow(&["scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
         let actions = ["scheduler:GetSchedule", "scheduler:UpdateSchedule", "scheduler:DeleteSchedule"];
         self.allow(&actions, vec![self.schedule()]);
         self.pass_scheduler_role();
+        self.list_tasks();
+        self.allow(&["ecs:StopTask"], self.tasks());
     }
 
     fn status(&mut self) {
         self.look();
         self.look_at_receipt();
+        self.look_at_runs();
+        let groups = vec![self.arn("logs", "log-group:*")];
+        self.allow(&["logs:FilterLogEvents", "logs:DescribeLogGroups"], groups);
+        self.list_tasks();
+        let queue = self.desired.timing().dead_letter_queue.clone();
+        self.allow(&["sqs:GetQueueAttributes"], queue.into_iter().collect());
+    }
+
+    fn history(&mut self) {
+        self.allow(&["ecs:DescribeTaskDefinition"], vec!["*".to_owned()]);
         self.look_at_runs();
     }
 
@@ -183,7 +308,7 @@ impl Draft<'_> {
             self.allow(&["ssm:DescribeParameters"], vec!["*".to_owned()]);
         }
         self.allow(&["ecs:DescribeTaskDefinition"], vec!["*".to_owned()]);
-        self.allow(&["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
+        self.allow(&["scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
         self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
         self.look_at_log_group();
         self.allow(&["ecs:DescribeClusters"], vec![self.desired.cluster_arn()]);
@@ -198,7 +323,7 @@ impl Draft<'_> {
     fn destroy(&mut self) {
         let everything = || vec!["*".to_owned()];
         let mut parameters = self.parameters();
-        parameters.push(self.receipt());
+        parameters.extend([self.receipt(), self.scheduled_path()]);
         self.allow(&["ssm:DescribeParameters"], everything());
         self.allow(&["ssm:ListTagsForResource", "ssm:DeleteParameter"], parameters);
         self.allow(&["ecs:DescribeTaskDefinition"], everything());
@@ -212,10 +337,11 @@ impl Draft<'_> {
                 ["iam:ListRolePolicies", "iam:ListAttachedRolePolicies", "iam:DeleteRolePolicy", "iam:DeleteRole"];
             self.allow(&actions, role);
         }
-        let actions = ["scheduler:GetScheduleGroup", "scheduler:ListTagsForResource", "scheduler:DeleteScheduleGroup"];
+        let actions = ["scheduler:ListTagsForResource", "scheduler:DeleteScheduleGroup"];
         self.allow(&actions, vec![self.desired.group_arn()]);
         self.allow(&["scheduler:ListSchedules"], everything());
-        self.allow(&["scheduler:GetSchedule", "scheduler:DeleteSchedule"], vec![self.schedule()]);
+        self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
+        self.allow(&["scheduler:DeleteSchedule"], vec![self.schedule(), self.one_off()]);
     }
 
     /// The same document that `apply` writes.
@@ -238,48 +364,5 @@ impl Draft<'_> {
     fn pass_scheduler_role(&mut self) {
         let when = ("StringEquals", "iam:PassedToService", "scheduler.amazonaws.com");
         self.allow_when(&["iam:PassRole"], vec![self.desired.role.arn.clone()], Some(when));
-    }
-
-    fn parameters(&self) -> Vec<String> {
-        self.desired.parameters.iter().map(|parameter| parameter.arn.clone()).collect()
-    }
-
-    fn receipt(&self) -> String {
-        self.desired.parameter_arn(&self.desired.receipt_parameter)
-    }
-
-    fn schedule(&self) -> String {
-        self.arn("scheduler", &format!("schedule/{}/{}", self.desired.timing().group, self.desired.job.name))
-    }
-
-    fn any_role(&self) -> String {
-        self.desired.role_arn("*")
-    }
-
-    fn execution_role(&self) -> Vec<String> {
-        match &self.roles.execution {
-            Some(role) => vec![role.clone()],
-            None if self.roles.known => Vec::new(),
-            None => vec![self.any_role()],
-        }
-    }
-
-    fn task_roles(&self) -> Vec<String> {
-        let mut roles = self.execution_role();
-        roles.extend(self.roles.task.clone());
-        roles
-    }
-
-    fn roles_with_our_policies(&self) -> Vec<String> {
-        let mut roles = vec![self.desired.role.arn.clone()];
-        roles.extend(self.execution_role());
-        roles
-    }
-
-    fn arn(&self, service: &str, tail: &str) -> String {
-        // The group's ARN has partition, region and account where every regional ARN has them.
-        let group = self.desired.group_arn();
-        let parts: Vec<_> = group.splitn(6, ':').collect();
-        format!("{}:{}:{service}:{}:{}:{tail}", parts[0], parts[1], parts[3], parts[4])
     }
 }

@@ -8,6 +8,8 @@
 //!
 //! Architecture invariant: no I/O, no clock; the moment of the proof is brought along.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -52,6 +54,8 @@ pub enum Receipt {
     Verified(Box<VerifiedRun>),
     /// A run was started after the last proof, and did not prove itself (yet).
     Void(Void),
+    /// Somebody switched the schedule on without a proof.
+    Overridden(Overridden),
 }
 
 /// A run that proved itself.
@@ -66,6 +70,9 @@ pub struct VerifiedRun {
     task: String,
     task_definition: String,
     image_digest: Option<String>,
+    /// By the variable that holds the secret.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    parameters: BTreeMap<String, i64>,
     report: Option<Counts>,
     fingerprint: Fingerprint,
 }
@@ -76,6 +83,8 @@ pub struct VerifiedRun {
 pub enum Path {
     /// RunTask with the operator's rights: the scheduler's role has not been tried.
     Direct,
+    /// By Scheduler, under its role, through a one-off schedule.
+    Scheduler,
 }
 
 /// What the run reported.
@@ -103,6 +112,24 @@ pub struct Void {
     pub by: String,
     /// How it ended, as far as is known.
     pub ending: Option<String>,
+    /// The schedule was switched on without a proof before, and no run has proven itself since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overridden: Option<Overridden>,
+}
+
+/// The schedule was switched on although the gate was closed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Overridden {
+    /// When.
+    #[serde(with = "rfc3339")]
+    pub at: Timestamp,
+    /// By whom.
+    pub by: String,
+    /// Why, in that person's words.
+    pub reason: String,
+    /// What the gate said.
+    pub closed: String,
 }
 
 /// Why a parameter's value is no receipt of this job.
@@ -111,6 +138,9 @@ pub enum ReceiptError {
     /// Not JSON, or not its fields.
     #[error("the receipt cannot be read: {0}")]
     Shape(String),
+    /// The text ends too early.
+    #[error("the receipt is cut off after {0} bytes")]
+    Truncated(usize),
     /// Written by another version.
     #[error("the receipt is of version {0:?}; this program reads {RECEIPT_V1:?}")]
     Version(String),
@@ -133,10 +163,18 @@ pub enum ReceiptError {
 }
 
 impl VerifiedRun {
-    /// The receipt of a run that was started directly.
-    pub fn direct(proven: &Proven, proof: Proof, fingerprint: Fingerprint, at: Timestamp, by: &str) -> VerifiedRun {
+    /// The receipt of a run that was started by this way.
+    pub fn new(
+        path: Path,
+        proven: &Proven,
+        proof: Proof,
+        fingerprint: Fingerprint,
+        parameters: BTreeMap<String, i64>,
+        at: Timestamp,
+        by: &str,
+    ) -> VerifiedRun {
         VerifiedRun {
-            path: Path::Direct,
+            path,
             proof,
             // To the second, as it is written.
             at: Timestamp::from_second(at.as_second()).unwrap_or(at),
@@ -144,6 +182,7 @@ impl VerifiedRun {
             task: proven.task().arn.clone(),
             task_definition: proven.task().task_definition.clone(),
             image_digest: proven.image_digest().map(str::to_owned),
+            parameters,
             report: proven.report().map(|report| Counts {
                 run_id: report.run_id.to_string(),
                 fetched: report.fetched,
@@ -194,6 +233,11 @@ impl VerifiedRun {
         self.image_digest.as_deref()
     }
 
+    /// The versions of the secrets that it ran with, by variable; empty when they would not have fitted.
+    pub fn parameters(&self) -> &BTreeMap<String, i64> {
+        &self.parameters
+    }
+
     /// What it reported.
     pub fn counts(&self) -> Option<&Counts> {
         self.report.as_ref()
@@ -212,6 +256,8 @@ struct Document {
     verified: Option<VerifiedRun>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     void: Option<Void>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    overridden: Option<Overridden>,
     seal: String,
 }
 
@@ -228,30 +274,56 @@ impl Document {
 }
 
 impl Receipt {
-    /// The text to keep.
+    /// The text to keep. The versions of many secrets may not fit; their hash is in the fingerprint all the same.
     pub fn to_text(&self, owner: &Owner) -> Result<String, ReceiptError> {
+        match (self.to_text_as_it_is(owner), self) {
+            (Err(ReceiptError::TooLong(_)), Receipt::Verified(run)) if !run.parameters.is_empty() => {
+                let shorter = VerifiedRun { parameters: BTreeMap::new(), ..VerifiedRun::clone(run) };
+                Receipt::Verified(Box::new(shorter)).to_text_as_it_is(owner)
+            }
+            (text, _) => text,
+        }
+    }
+
+    fn to_text_as_it_is(&self, owner: &Owner) -> Result<String, ReceiptError> {
         let Owner { job, account, region } = owner.clone();
-        let (verified, void) = match self {
-            Receipt::Verified(run) => (Some(VerifiedRun::clone(run)), None),
-            Receipt::Void(void) => (None, Some(void.clone())),
-        };
-        let seal = String::new();
-        let text =
-            Document { geuneul: RECEIPT_V1.to_owned(), job, account, region, verified, void, seal }.sealed().text();
+        let (geuneul, seal) = (RECEIPT_V1.to_owned(), String::new());
+        let mut document =
+            Document { geuneul, job, account, region, verified: None, void: None, overridden: None, seal };
+        match self {
+            Receipt::Verified(run) => document.verified = Some(VerifiedRun::clone(run)),
+            Receipt::Void(void) => document.void = Some(void.clone()),
+            Receipt::Overridden(overridden) => document.overridden = Some(overridden.clone()),
+        }
         // The Parameter Store takes two braces for a reference and refuses them. In this text they stand only inside strings.
-        let text = text.replace("{{", "{\\u007b");
+        let text = document.sealed().text().replace("{{", "{\\u007b");
         if text.len() > MAX_BYTES { Err(ReceiptError::TooLong(text.len())) } else { Ok(text) }
+    }
+
+    /// That somebody switched the schedule on without a proof, as long as no run has proven itself since.
+    pub fn overridden(&self) -> Option<&Overridden> {
+        match self {
+            Receipt::Verified(_) => None,
+            Receipt::Void(void) => void.overridden.as_ref(),
+            Receipt::Overridden(overridden) => Some(overridden),
+        }
     }
 
     /// Reads a receipt of this very job, and no other.
     pub fn read(text: &str, owner: &Owner) -> Result<Receipt, ReceiptError> {
-        let shape = |error: serde_json::Error| ReceiptError::Shape(error.to_string());
+        let shape = |error: serde_json::Error| match error.is_eof() && !text.is_empty() {
+            true => ReceiptError::Truncated(text.len()),
+            false => ReceiptError::Shape(error.to_string()),
+        };
         // The version first: a receipt of another version has other fields.
         #[derive(Deserialize)]
         struct Marker {
             geuneul: String,
         }
-        let Marker { geuneul } = serde_json::from_str(text).map_err(shape)?;
+        let Marker { geuneul } = serde_json::from_str(text).map_err(|error| match shape(error) {
+            cut @ ReceiptError::Truncated(_) => cut,
+            _ => ReceiptError::Shape("it does not begin like one".to_owned()),
+        })?;
         if geuneul != RECEIPT_V1 {
             return Err(ReceiptError::Version(geuneul));
         }
@@ -261,28 +333,29 @@ impl Receipt {
         if seal != document.seal {
             return Err(ReceiptError::Edited);
         }
-        let Document { geuneul: _, job, account, region, verified, void, seal: _ } = document;
+        let Document { geuneul: _, job, account, region, verified, void, overridden, seal: _ } = document;
         if (&job, &account, &region) != (&owner.job, &owner.account, &owner.region) {
             return Err(ReceiptError::OtherJob { job, account, region });
         }
-        match (verified, void) {
-            (Some(run), None) => Ok(Receipt::Verified(Box::new(run))),
-            (None, Some(void)) => Ok(Receipt::Void(void)),
-            _ => Err(ReceiptError::Shape("exactly one of verified and void is expected".to_owned())),
+        match (verified, void, overridden) {
+            (Some(run), None, None) => Ok(Receipt::Verified(Box::new(run))),
+            (None, Some(void), None) => Ok(Receipt::Void(void)),
+            (None, None, Some(overridden)) => Ok(Receipt::Overridden(overridden)),
+            _ => Err(ReceiptError::Shape("exactly one of verified, void and overridden is expected".to_owned())),
         }
     }
 }
 
 /// Moments as RFC 3339, to the second, in UTC.
-mod rfc3339 {
+pub(crate) mod rfc3339 {
     use jiff::Timestamp;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    pub(super) fn serialize<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&format!("{at:.0}"))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }

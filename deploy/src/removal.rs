@@ -9,6 +9,8 @@ use std::fmt;
 use crate::desired::{Desired, SCHEDULER_POLICY_NAME, role_name};
 use crate::model::{Group, Live, Parameter, Schedule, Seen, State, tags};
 use crate::observe::execution_role;
+use crate::one_off;
+use crate::plan::granted_in_other_region;
 use crate::templates::EXECUTION_POLICY_SID;
 
 /// One deletion.
@@ -22,6 +24,13 @@ pub enum Removal {
         name: String,
         /// Whether it fires now.
         state: State,
+    },
+    /// The one-off schedule of a run by Scheduler, which that run left behind.
+    OneOff {
+        /// Its group.
+        group: String,
+        /// Its name.
+        name: String,
     },
     /// The schedule group, when nothing else is in it.
     Group {
@@ -53,6 +62,7 @@ impl fmt::Display for Removal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Removal::Schedule { group, name, state } => write!(f, "schedule {group}/{name}, {state}"),
+            Removal::OneOff { group, name } => write!(f, "one-off schedule {group}/{name}"),
             Removal::Group { name } => write!(f, "schedule group {name}"),
             Removal::RolePolicy { role, policy } => write!(f, "policy {role}/{policy}"),
             Removal::Role { name } => write!(f, "role {name}"),
@@ -72,24 +82,15 @@ pub struct Left {
     pub unread: bool,
 }
 
-/// Everything that would keep IAM from deleting a role.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RolePolicies {
-    /// The names of its inline policies.
-    pub inline: Vec<String>,
-    /// The names of the policies that are attached to it.
-    pub attached: Vec<String>,
-}
-
 /// What a plan does not look at, and a deletion must.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beside {
     /// Every schedule of the group.
     pub schedules: Seen<Vec<String>>,
-    /// The policies of the scheduler's role.
-    pub role_policies: Seen<RolePolicies>,
     /// The parameter of the receipt.
     pub receipt: Seen<Parameter>,
+    /// The parameter of the record of the scheduled path.
+    pub scheduled_path: Seen<Parameter>,
 }
 
 /// What goes, in this order, and what stays.
@@ -106,9 +107,11 @@ pub fn removals(desired: &Desired, live: &Live, beside: &Beside) -> Removals {
     let mut plan = Removals::default();
     plan.schedule_and_group(desired, live, beside);
     let fires_on = live.schedule != Seen::Absent && plan.steps.is_empty();
-    plan.scheduler_role(desired, live, beside);
+    plan.scheduler_role(desired, live);
     plan.execution_policy(desired, live);
     plan.parameter(&beside.receipt, &desired.receipt_parameter, "the receipt", &desired.job.name);
+    let (path, name) = (&beside.scheduled_path, &desired.scheduled_path_parameter);
+    plan.parameter(path, name, "the record of the scheduled path", &desired.job.name);
     for (wanted, seen) in desired.parameters.iter().zip(&live.parameters) {
         plan.parameter(seen, &wanted.name, &format!("the secret {}", wanted.env), &desired.job.name);
     }
@@ -137,8 +140,7 @@ impl Removals {
         let tags = match &live.group {
             Seen::Absent => return,
             Seen::Hidden { why } => Err((why.as_str(), true)),
-            Seen::Present(Group { tags: None, .. }) => Err(("its tags are hidden", true)),
-            Seen::Present(Group { tags: Some(found), .. }) if !tags::are_ours(found, job) => {
+            Seen::Present(Group { tags: found, .. }) if !tags::are_ours(found, job) => {
                 Err(("not ours: the group's tags are not those of this job", false))
             }
             Seen::Present(_) => Ok(()),
@@ -161,21 +163,27 @@ impl Removals {
                 self.steps.push(Removal::Schedule { group: group.clone(), name: job.clone(), state });
             }
         }
+        let name = one_off::name(job);
+        if beside.schedules.present().is_some_and(|names| names.contains(&name)) {
+            self.steps.push(Removal::OneOff { group: group.clone(), name: name.clone() });
+        }
         match &beside.schedules {
             _ if group == "default" => self.leave(the_group, "AWS's own, which cannot be deleted"),
             Seen::Hidden { why } => self.unread(the_group, why),
             Seen::Absent => {}
-            Seen::Present(names) => match names.iter().filter(|name| *name != job).collect::<Vec<_>>().as_slice() {
-                [] => self.steps.push(Removal::Group { name: group.clone() }),
-                others => {
-                    let others = others.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
-                    self.leave(the_group, format!("other schedules are in it, and would go with it: {others}"));
+            Seen::Present(names) => {
+                match names.iter().filter(|one| *one != job && **one != name).collect::<Vec<_>>().as_slice() {
+                    [] => self.steps.push(Removal::Group { name: group.clone() }),
+                    others => {
+                        let others = others.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
+                        self.leave(the_group, format!("other schedules are in it, and would go with it: {others}"));
+                    }
                 }
-            },
+            }
         }
     }
 
-    fn scheduler_role(&mut self, desired: &Desired, live: &Live, beside: &Beside) {
+    fn scheduler_role(&mut self, desired: &Desired, live: &Live) {
         let name = desired.role.name.clone();
         let thing = format!("role {name}");
         let found = match &live.scheduler_role {
@@ -187,16 +195,15 @@ impl Removals {
         if !desired.owns_role(&found.tags) {
             return self.leave(thing, "not ours: its tags are not those of this job");
         }
-        let RolePolicies { inline, attached } = match &beside.role_policies {
+        let policies = match &live.scheduler_role_policies {
             Seen::Absent => return,
             Seen::Hidden { why } => return self.unread(thing, why),
             Seen::Present(policies) => policies,
         };
-        let others: Vec<_> = inline.iter().filter(|policy| *policy != SCHEDULER_POLICY_NAME).chain(attached).collect();
-        if let Some(first) = others.first() {
+        if let Some((_, first)) = policies.beside(SCHEDULER_POLICY_NAME).first() {
             return self.leave(thing, format!("somebody gave it the policy {first}, which is not ours"));
         }
-        if !inline.is_empty() {
+        if !policies.inline.is_empty() {
             self.steps.push(Removal::RolePolicy { role: name.clone(), policy: SCHEDULER_POLICY_NAME.to_owned() });
         }
         self.steps.push(Removal::Role { name });
@@ -216,6 +223,10 @@ impl Removals {
         match &live.execution_policy {
             None | Some(Seen::Absent) => {}
             Some(Seen::Hidden { why }) => self.unread(format!("policy {role}/{policy}"), why),
+            Some(Seen::Present(found)) if granted_in_other_region(found, desired).is_some() => {
+                let region = granted_in_other_region(found, desired).unwrap_or_default();
+                self.leave(format!("policy {role}/{policy}"), format!("of the job of the same name in {region}"));
+            }
             Some(Seen::Present(found)) if found.0.contains(EXECUTION_POLICY_SID) => {
                 self.steps.push(Removal::RolePolicy { role, policy });
             }

@@ -26,14 +26,15 @@ pub fn export(desired: &Desired, live: &Live) -> Export {
     let mut out = Writer { hcl: HEAD.to_owned(), missing: Vec::new() };
     let name = label(&desired.job.name);
     if let Some(group) = out.seen("schedule group", &live.group) {
-        let tags = group.tags.clone().unwrap_or_default();
-        let body = [attribute("name", &group.name), tags_of(&tags)].concat();
+        let body = [attribute("name", &group.name), tags_of(&group.tags)].concat();
         out.resource("aws_scheduler_schedule_group", &name, &group.name, &body);
     }
     if desired.role.ours {
         if let Some(role) = out.seen("role", &live.scheduler_role) {
             let body = [
                 attribute("name", &desired.role.name),
+                path_of(&role.arn),
+                role.boundary.as_deref().map(|arn| attribute("permissions_boundary", arn)).unwrap_or_default(),
                 policy("assume_role_policy", &role.trust),
                 attribute("description", "Lets EventBridge Scheduler start the job; kept by deploy"),
                 tags_of(&role.tags),
@@ -61,7 +62,7 @@ pub fn export(desired: &Desired, live: &Live) -> Export {
             PARAMETER.replace("${LABEL}", &label(&parameter.env)).replace("${NAME}", &quoted(&parameter.name))
         );
     }
-    Export { hcl: out.hcl, missing: out.missing }
+    Export { hcl: aligned(&out.hcl), missing: out.missing }
 }
 
 const HEAD: &str = "\
@@ -149,6 +150,30 @@ fn schedule_body(schedule: &Schedule) -> String {
     body + "  }\n"
 }
 
+/// As `terraform fmt` has it: in neighbouring lines, the equals signs stand below each other.
+fn aligned(hcl: &str) -> String {
+    let split = |line: &str| {
+        let (name, _) = line.split_once(" = ").filter(|(name, _)| !name.starts_with('#') && !line.ends_with('{'))?;
+        Some((name.len() - name.trim_start().len(), name.len()))
+    };
+    let lines: Vec<_> = hcl.lines().collect();
+    let mut out = String::new();
+    let mut i = 0;
+    while i < lines.len() {
+        let indent = split(lines[i]).map(|(indent, _)| indent);
+        let run = lines[i..].iter().take_while(|line| split(line).map(|(indent, _)| indent) == indent).count();
+        let widest = lines[i..i + run].iter().filter_map(|line| split(line)).map(|(_, width)| width).max();
+        for line in &lines[i..i + run] {
+            let _ = match (widest, line.split_once(" = ")) {
+                (Some(widest), Some((name, value))) => writeln!(out, "{name:<widest$} = {value}"),
+                _ => writeln!(out, "{line}"),
+            };
+        }
+        i += run;
+    }
+    out
+}
+
 fn attribute(name: &str, text: &str) -> String {
     format!("  {name} = {}\n", quoted(text))
 }
@@ -161,6 +186,12 @@ fn policy(name: &str, document: &PolicyDocument) -> String {
     let text = percent_encoding::percent_decode_str(&document.0).decode_utf8_lossy().into_owned();
     let text = serde_json::from_str::<Value>(&text).map_or(text, |policy| policy.to_string());
     attribute(name, &text)
+}
+
+/// A role's path, as its ARN says it.
+fn path_of(arn: &str) -> String {
+    let path = arn.split_once(":role").and_then(|(_, path)| Some(&path[..=path.rfind('/')?]));
+    attribute("path", path.unwrap_or("/"))
 }
 
 fn tags_of(tags: &Tags) -> String {

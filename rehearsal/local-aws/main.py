@@ -31,7 +31,7 @@ def main():
     os.environ["GATEWAY_PORT"] = str(port)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s [%(name)s] %(message)s")
 
-    from localaws import authority, engine, guardian, parameters, scheduler, seam, server, taskdefs, tasks
+    from localaws import authority, engine, guardian, lateness, parameters, scheduler, seam, server, taskdefs, tasks
     from localaws.admin import Admin
 
     watcher = guardian.Guardian(folder)
@@ -42,6 +42,7 @@ def main():
         runner = engine.CommandLineEngine(options.engine, folder, watcher)
     endpoint = f"http://127.0.0.1:{port}"
     authority.install()
+    lateness.install()
     parameters.install()
     scheduler.install()
     taskdefs.install()

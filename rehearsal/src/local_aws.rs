@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::podman::Podman;
 use crate::{RunDir, toolbox};
 
-pub use admin::{Call, Failure, Fault, Invocation, User};
+pub use admin::{Call, Failure, Fate, Fault, Invocation, User};
 
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/local-aws/main.py");
 /// What the program may inherit; in particular no AWS credentials or endpoints of the person who starts it.

@@ -25,6 +25,7 @@ pub struct Aws {
     pub(super) iam: aws_sdk_iam::Client,
     pub(super) logs: aws_sdk_cloudwatchlogs::Client,
     pub(super) scheduler: aws_sdk_scheduler::Client,
+    pub(super) sqs: aws_sdk_sqs::Client,
     pub(super) ssm: aws_sdk_ssm::Client,
     pub(super) sts: aws_sdk_sts::Client,
     /// The region that this machine is set to, if it is, else the one that the clients speak to.
@@ -71,6 +72,7 @@ impl Aws {
             iam: aws_sdk_iam::Client::new(config),
             logs: aws_sdk_cloudwatchlogs::Client::new(config),
             scheduler: aws_sdk_scheduler::Client::new(config),
+            sqs: aws_sdk_sqs::Client::new(config),
             ssm: aws_sdk_ssm::Client::new(config),
             sts: aws_sdk_sts::Client::new(config),
             region: set_region,

@@ -6,10 +6,13 @@
 mod client;
 mod clusters;
 mod error;
+mod history;
 mod identity;
 mod log_groups;
 mod logs;
+mod one_off;
 mod parameters;
+mod queues;
 mod raw;
 mod receipts;
 mod removals;
@@ -29,7 +32,8 @@ pub use receipts::ReceiptWriteError;
 use serde_json::{Map, Value};
 
 use crate::model::{
-    Elsewhere, Group, Identity, NewRole, Parameter, PolicyDocument, Role, Schedule, Seen, Tags, TaskDefinition,
+    Elsewhere, Group, Identity, NewRole, Parameter, PolicyDocument, Role, RolePolicies, Schedule, Seen, Tags,
+    TaskDefinition,
 };
 use crate::secret::SecretValue;
 
@@ -79,6 +83,8 @@ pub trait Roles {
     fn role(&self, name: &str) -> impl Future<Output = Answer<Role>>;
     /// An inline policy of a role.
     fn role_policy(&self, role: &str, policy: &str) -> impl Future<Output = Answer<PolicyDocument>>;
+    /// The names of all policies of a role.
+    fn role_policies(&self, role: &str) -> impl Future<Output = Answer<RolePolicies>>;
     /// Creates a role.
     fn create_role(&self, role: &NewRole) -> impl Future<Output = Answer<()>>;
     /// Sets the boundary of what a role may ever do.
@@ -95,7 +101,7 @@ pub trait Roles {
 
 /// Schedules and their groups.
 pub trait Schedules {
-    /// A group with its tags, which are read by its ARN.
+    /// A group with its tags, which are read by its ARN: whether it is there they tell as well.
     fn group(&self, name: &str, arn: &str) -> impl Future<Output = Answer<Group>>;
     /// Creates a group.
     fn create_group(&self, name: &str, tags: &Tags) -> impl Future<Output = Answer<()>>;
@@ -125,10 +131,13 @@ pub trait Clusters {
     fn cluster(&self, name: &str) -> impl Future<Output = Answer<String>>;
 }
 
-/// Receipts of proven runs.
+/// Receipts of proven runs, and records of the proven scheduled path.
 pub trait Receipts {
-    /// The text of a job's receipt, by the parameter's name; see [`crate::receipt::Owner::parameter`].
+    /// The text of a job's receipt or record, by the parameter's name; see [`crate::receipt::Owner::parameter`] and
+    /// [`crate::scheduled_path::parameter`].
     fn receipt(&self, name: &str) -> impl Future<Output = Answer<String>>;
+    /// Both at once, in one call: the texts that there are.
+    fn receipts(&self, names: [&str; 2]) -> impl Future<Output = Answer<[Option<String>; 2]>>;
 }
 
 /// What `plan` and `apply` need.

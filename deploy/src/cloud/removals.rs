@@ -1,7 +1,6 @@
 //! What `destroy` looks at besides a plan's world, and its writes. What is gone already counts as deleted.
 
 use super::{Answer, Aws, CloudError, ErrorKind};
-use crate::removal::RolePolicies;
 
 impl Aws {
     /// The names of every schedule in a group.
@@ -17,18 +16,6 @@ impl Aws {
                 return Ok(names);
             }
         }
-    }
-
-    /// Everything that would keep IAM from deleting a role.
-    pub async fn role_policies(&self, role: &str) -> Answer<RolePolicies> {
-        let inline = self.iam.list_role_policies().role_name(role).send();
-        let attached = self.iam.list_attached_role_policies().role_name(role).send();
-        let (inline, attached) = tokio::join!(inline, attached);
-        let inline = inline.map_err(|e| CloudError::new("iam:ListRolePolicies", role, &e))?;
-        let attached = attached.map_err(|e| CloudError::new("iam:ListAttachedRolePolicies", role, &e))?;
-        let attached = attached.attached_policies.unwrap_or_default();
-        let attached = attached.into_iter().filter_map(|policy| policy.policy_name).collect();
-        Ok(RolePolicies { inline: inline.policy_names, attached })
     }
 
     /// Deletes a schedule group, and with it every schedule that is still inside.

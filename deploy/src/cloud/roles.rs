@@ -3,7 +3,7 @@
 use aws_sdk_iam::types::Tag;
 
 use super::{Answer, Aws, CloudError, ErrorKind, Roles};
-use crate::model::{NewRole, PolicyDocument, Role, Tags};
+use crate::model::{NewRole, PolicyDocument, Role, RolePolicies, Tags};
 
 impl Roles for Aws {
     async fn role(&self, name: &str) -> Answer<Role> {
@@ -22,6 +22,17 @@ impl Roles for Aws {
         let answer = self.iam.get_role_policy().role_name(role).policy_name(policy).send().await;
         let answer = answer.map_err(|e| CloudError::new("iam:GetRolePolicy", format!("{role}/{policy}"), &e))?;
         Ok(PolicyDocument(answer.policy_document))
+    }
+
+    async fn role_policies(&self, role: &str) -> Answer<RolePolicies> {
+        let inline = self.iam.list_role_policies().role_name(role).send();
+        let attached = self.iam.list_attached_role_policies().role_name(role).send();
+        let (inline, attached) = tokio::join!(inline, attached);
+        let inline = inline.map_err(|e| CloudError::new("iam:ListRolePolicies", role, &e))?;
+        let attached = attached.map_err(|e| CloudError::new("iam:ListAttachedRolePolicies", role, &e))?;
+        let attached = attached.attached_policies.unwrap_or_default();
+        let attached = attached.into_iter().filter_map(|policy| policy.policy_name).collect();
+        Ok(RolePolicies { inline: inline.policy_names, attached })
     }
 
     async fn create_role(&self, role: &NewRole) -> Answer<()> {

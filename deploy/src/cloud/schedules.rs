@@ -3,7 +3,7 @@
 use aws_sdk_scheduler::types::{FlexibleTimeWindow, FlexibleTimeWindowMode, ScheduleState, Tag, Target};
 
 use super::raw::{Body, sending};
-use super::{Answer, Aws, CloudError, ErrorKind, Schedules};
+use super::{Answer, Aws, CloudError, Schedules};
 use crate::model::{Elsewhere, Group, Schedule, State, Tags};
 
 /// What only the SDK knows: the token that makes its retries safe.
@@ -11,14 +11,9 @@ const KEEP: &[&str] = &["ClientToken"];
 
 impl Schedules for Aws {
     async fn group(&self, name: &str, arn: &str) -> Answer<Group> {
-        let (group, tags) =
-            tokio::join!(self.scheduler.get_schedule_group().name(name).send(), self.group_tags(arn, name));
-        group.map_err(|e| CloudError::new("scheduler:GetScheduleGroup", name, &e))?;
-        let tags = match tags {
-            Ok(tags) => Some(tags),
-            Err(error) if error.kind == ErrorKind::Denied => None,
-            Err(error) => return Err(error),
-        };
+        let answer = self.scheduler.list_tags_for_resource().resource_arn(arn).send().await;
+        let answer = answer.map_err(|e| CloudError::new("scheduler:ListTagsForResource", name, &e))?;
+        let tags = answer.tags.unwrap_or_default().into_iter().map(|tag| (tag.key, tag.value)).collect();
         Ok(Group { name: name.to_owned(), tags })
     }
 
@@ -77,14 +72,6 @@ impl Schedules for Aws {
     async fn delete_schedule(&self, group: &str, name: &str) -> Answer<()> {
         let answer = self.scheduler.delete_schedule().group_name(group).name(name).send().await;
         answer.map(drop).map_err(|e| CloudError::new("scheduler:DeleteSchedule", format!("{group}/{name}"), &e))
-    }
-}
-
-impl Aws {
-    async fn group_tags(&self, arn: &str, name: &str) -> Answer<Tags> {
-        let answer = self.scheduler.list_tags_for_resource().resource_arn(arn).send().await;
-        let answer = answer.map_err(|e| CloudError::new("scheduler:ListTagsForResource", name, &e))?;
-        Ok(answer.tags.unwrap_or_default().into_iter().map(|tag| (tag.key, tag.value)).collect())
     }
 }
 

@@ -6,13 +6,13 @@ use aws_sdk_ecs::types::{
 };
 
 use super::{Aws, CloudError};
-use crate::model::run_task::{CapacityProvider, Launch, ManualRun};
-use crate::model::task::{self, Container, Failure, Task};
+use crate::model::run_task::{CapacityProvider, Launch, Run};
+use crate::model::task::{self, Container, Failure, Moment, Task, TaskEvent};
 
 impl Aws {
     /// RunTask. The client token makes a repeated call start no second task. An answer of 200 without a task is the inner error:
     /// ECS accepted the request and started nothing.
-    pub async fn run_task(&self, run: &ManualRun) -> Result<Result<Task, Vec<Failure>>, CloudError> {
+    pub async fn run_task(&self, run: &Run) -> Result<Result<Task, Vec<Failure>>, CloudError> {
         let wanted = run.task();
         let failed = |error| CloudError::new("ecs:RunTask", wanted.task_definition.family_and_revision(), &error);
         let (launch_type, strategy) =
@@ -53,6 +53,26 @@ impl Aws {
         Ok(answer.tasks().first().map(of_sdk))
     }
 
+    /// StopTask. The task goes on for a while: SIGTERM, then SIGKILL after its container's stop timeout.
+    pub async fn stop_task(&self, cluster: &str, arn: &str, reason: &str) -> Result<(), CloudError> {
+        let answer = self.ecs.stop_task().cluster(cluster).task(arn).reason(reason).send().await;
+        answer.map(drop).map_err(|error| CloudError::new("ecs:StopTask", arn, &error))
+    }
+
+    /// The tasks of a family that have stopped and that ECS still knows: those of about the last hour, in no order.
+    pub async fn stopped_tasks(&self, cluster: &str, family: &str) -> Result<Vec<Task>, CloudError> {
+        // `startedBy` may be no filter beside another one.
+        let listed = self.ecs.list_tasks().cluster(cluster).family(family).desired_status(DesiredStatus::Stopped);
+        let listed = listed.send().await.map_err(|error| CloudError::new("ecs:ListTasks", cluster, &error))?;
+        if listed.task_arns().is_empty() {
+            return Ok(Vec::new());
+        }
+        let described = self.ecs.describe_tasks().cluster(cluster).set_tasks(Some(listed.task_arns().to_vec()));
+        let described =
+            described.send().await.map_err(|error| CloudError::new("ecs:DescribeTasks", cluster, &error))?;
+        Ok(described.tasks().iter().map(of_sdk).collect())
+    }
+
     /// The ARNs of the tasks that somebody started and that run, or are about to.
     pub async fn running_tasks(&self, cluster: &str, started_by: &str) -> Result<Vec<String>, CloudError> {
         let pages =
@@ -62,7 +82,7 @@ impl Aws {
     }
 }
 
-fn network(run: &ManualRun) -> NetworkConfiguration {
+fn network(run: &Run) -> NetworkConfiguration {
     let network = &run.task().network;
     let vpc = AwsVpcConfiguration::builder()
         .set_subnets(Some(network.subnets.iter().cloned().collect()))
@@ -86,7 +106,7 @@ fn placement(launch: &Launch) -> Result<(Option<LaunchType>, Option<Vec<Capacity
     })
 }
 
-fn overrides(run: &ManualRun) -> TaskOverride {
+fn overrides(run: &Run) -> TaskOverride {
     let wanted = run.task();
     let pair = |(name, value)| KeyValuePair::builder().name(name).value(value).build();
     let container = ContainerOverride::builder()
@@ -138,5 +158,21 @@ fn of_sdk(task: &aws_sdk_ecs::types::Task) -> Task {
             .collect(),
         subnet: subnet.and_then(|detail| detail.value()).map(str::to_owned),
         created_at: task.created_at().map(|at| at.secs()),
+        events: events(task),
     }
+}
+
+fn events(task: &aws_sdk_ecs::types::Task) -> Vec<TaskEvent> {
+    let moments = [
+        (task.created_at(), Moment::Created),
+        (task.connectivity_at(), Moment::Connected),
+        (task.pull_started_at(), Moment::PullStarted),
+        (task.pull_stopped_at(), Moment::PullStopped),
+        (task.started_at(), Moment::Started),
+        (task.stopping_at(), Moment::Stopping),
+        (task.execution_stopped_at(), Moment::ExecutionStopped),
+        (task.stopped_at(), Moment::Stopped),
+    ];
+    let known = moments.into_iter().filter_map(|(at, what)| Some((at?.to_millis().ok()?, what)));
+    known.map(|(at_ms, what)| TaskEvent { at_ms, what }).collect()
 }

@@ -31,7 +31,11 @@ impl Aws {
         let mut call =
             self.iam.simulate_principal_policy().policy_source_arn(role).action_names(action).resource_arns(on);
         if let Some((key, value)) = when {
-            let entry = ContextEntry::builder().context_key_name(key).context_key_type(ContextKeyTypeEnum::String);
+            let kind = match key {
+                "kms:ResourceAliases" => ContextKeyTypeEnum::StringList,
+                _ => ContextKeyTypeEnum::String,
+            };
+            let entry = ContextEntry::builder().context_key_name(key).context_key_type(kind);
             call = call.context_entries(entry.context_key_values(value).build());
         }
         let answer = call.send().await.map_err(|e| CloudError::new(ACTION, role, &e))?;

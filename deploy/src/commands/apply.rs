@@ -11,13 +11,16 @@ use super::Context;
 use super::look::Look;
 use super::plan::WishArgs;
 use crate::apply::{self, Failure, Patience};
+use crate::desired::Desired;
 use crate::exit::{Exit, Stop};
 use crate::explain;
 use crate::guard::Guard;
+use crate::model::{Group, Live, tags};
 use crate::plan::{Plan, Sign, Step, Wish};
+use crate::run::scheduled;
 use crate::saved::{Outdated, Saved};
 use crate::secret::{SecretValue, Values};
-use crate::{leak, render};
+use crate::{leak, one_off, render};
 
 /// The flags of `deploy apply`.
 #[derive(Debug, Args)]
@@ -58,6 +61,7 @@ pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
         err!("nothing was changed");
         return Ok(Exit::Refused);
     }
+    clear_one_off(context, &desired, &live).await;
     if plan.steps().next().is_none() {
         out!("nothing to do");
         say_next(context, &plan, &live, &wish);
@@ -89,6 +93,15 @@ pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// What an earlier `trigger-now --via-scheduler` left behind is no part of a plan: it is nobody's wish. In a group of ours it is ours.
+async fn clear_one_off(context: &Context, desired: &Desired, live: &Live) {
+    let ours = |group: &Group| tags::are_ours(&group.tags, &desired.job.name);
+    let Some(group) = live.group.present().filter(|group| ours(group)) else { return };
+    if let Err(error) = scheduled::clear(&context.aws, &group.name, &one_off::name(&desired.job.name)).await {
+        err!("note: a one-off schedule that an earlier run may have left behind was not removed: {error}");
+    }
+}
+
 fn read_saved(file: &Path) -> anyhow::Result<(Saved, &Path)> {
     let text = std::fs::read_to_string(file).map_err(|error| {
         Stop::usage(format!("cannot read {}: {error}", file.display()), "plan --out FILE saves a plan")
@@ -106,7 +119,7 @@ fn outdated(file: &Path, error: &Outdated, context: &Context) -> Stop {
     Stop::refused(format!("{}: {error}; nothing was changed", file.display()), hint)
 }
 
-fn say_next(context: &Context, plan: &Plan, live: &crate::model::Live, wish: &Wish) {
+fn say_next(context: &Context, plan: &Plan, live: &Live, wish: &Wish) {
     if let Some(next) = render::next(plan, live, &context.job, wish, Timestamp::now(), &context.program) {
         out!("next: {next}");
     }

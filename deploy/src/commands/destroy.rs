@@ -11,6 +11,7 @@ use crate::exit::{Exit, Stop};
 use crate::explain;
 use crate::model::{Live, Seen};
 use crate::observe::observe;
+use crate::one_off;
 use crate::removal::{Beside, Removal, Removals, removals};
 
 /// The flags of `deploy destroy`.
@@ -52,15 +53,10 @@ async fn look_beside(context: &Context, desired: &Desired, live: &Live) -> anyho
             None => Ok(Seen::Absent),
         }
     };
-    let role_policies = async {
-        match live.scheduler_role.present().filter(|_| desired.role.ours) {
-            Some(_) => seen(aws.role_policies(&desired.role.name).await),
-            None => Ok(Seen::Absent),
-        }
-    };
     let receipt = async { seen(aws.parameter(&desired.receipt_parameter).await) };
-    let (schedules, role_policies, receipt) = tokio::join!(schedules, role_policies, receipt);
-    Ok(Beside { schedules: schedules?, role_policies: role_policies?, receipt: receipt? })
+    let path = async { seen(aws.parameter(&desired.scheduled_path_parameter).await) };
+    let (schedules, receipt, path) = tokio::join!(schedules, receipt, path);
+    Ok(Beside { schedules: schedules?, receipt: receipt?, scheduled_path: path? })
 }
 
 fn show(desired: &Desired, plan: &Removals) {
@@ -101,14 +97,18 @@ fn confirm(job: &str, yes: bool) -> anyhow::Result<()> {
 async fn delete(context: &Context, step: &Removal) -> Answer<()> {
     let aws = &context.aws;
     match step {
-        Removal::Schedule { group, name, .. } => match aws.delete_schedule(group, name).await {
-            Err(error) if error.kind == crate::cloud::ErrorKind::NotFound => Ok(()),
-            other => other,
-        },
+        Removal::Schedule { group, name, .. } | Removal::OneOff { group, name } => {
+            match aws.delete_schedule(group, name).await {
+                Err(error) if error.kind == crate::cloud::ErrorKind::NotFound => Ok(()),
+                other => other,
+            }
+        }
         Removal::Group { name } => {
             // Whatever came into it since we looked would be deleted with it.
             let inside = aws.schedules_in(name).await?;
-            match inside.iter().find(|other| **other != context.job.name) {
+            // A deleted schedule may still be listed for a moment.
+            let ours = [context.job.name.clone(), one_off::name(&context.job.name)];
+            match inside.iter().find(|other| !ours.contains(other)) {
                 Some(other) => {
                     let said = format!("schedule {other} came into it in the meantime, and would be deleted with it");
                     Err(CloudError::local("scheduler:DeleteScheduleGroup", name, said))

@@ -1,16 +1,19 @@
 //! `deploy disable`: switches the schedule off, also when little else works.
+//!
+//! With `--schedule GROUP/NAME` it needs no deploy.toml: whoever is woken at night may have nothing but this program and credentials.
 
 use anyhow::Context as _;
 use clap::Args;
 
-use super::Context;
+use super::{Context, check_endpoint};
 use crate::check;
-use crate::cloud::{CloudError, ErrorKind, Schedules, Whoami, seen};
-use crate::desired::Desired;
+use crate::cli::Global;
+use crate::cloud::{Answer, Aws, CloudError, ErrorKind, Schedules, Whoami, seen, set_region};
 use crate::exit::{Exit, Stop};
-use crate::explain;
+use crate::model::run_task::Starter;
 use crate::model::{Elsewhere, Group, Schedule, Seen, State, tags};
 use crate::observe::elsewhere;
+use crate::{explain, switch};
 
 /// The flags of `deploy disable`.
 #[derive(Debug, Args)]
@@ -18,113 +21,207 @@ pub struct DisableArgs {
     /// Delete the schedule in place of switching it off, after saving it to a file; needs no iam:PassRole
     #[arg(long)]
     pub delete: bool,
+    /// Also end the job's tasks that run now, whoever started them
+    #[arg(long)]
+    pub stop_running: bool,
+    /// This schedule, without a deploy.toml, in the region that AWS_REGION or the profile names
+    #[arg(long, value_name = "GROUP/NAME", value_parser = full_name)]
+    pub schedule: Option<(String, String)>,
 }
 
-/// Carries the verb out.
+/// Carries the verb out for the job of a configuration.
 pub async fn run(context: &Context, args: DisableArgs) -> anyhow::Result<Exit> {
-    switch(context, &args, context.desired()).await
-}
-
-async fn switch(context: &Context, args: &DisableArgs, desired: Desired) -> anyhow::Result<Exit> {
+    let desired = context.desired();
     let (group, name) = (&desired.timing().group, &desired.job.name);
-    let arn = desired.group_arn();
-    let (identity, found_group, schedule) =
-        tokio::join!(context.aws.identity(), context.aws.group(group, &arn), context.aws.schedule(group, name));
+    let (identity, schedule) = tokio::join!(context.aws.identity(), context.aws.schedule(group, name));
     check::same_place(&desired, &identity?)?;
-    // This is the emergency switch: whatever keeps the tags from being seen does not keep it from being turned.
-    let found_group = seen(found_group).unwrap_or_else(|error| Seen::Hidden { why: error.to_string() });
-    guard_ownership(&found_group, &desired)?;
+    let mut one = One {
+        aws: &context.aws,
+        program: context.program.clone(),
+        args: &args,
+        group: group.clone(),
+        name: name.clone(),
+        cluster: Some(desired.job.cluster.clone()),
+    };
     let schedule = match schedule {
         Err(error) if error.kind == ErrorKind::NotFound => {
             let all = elsewhere(&context.aws, &desired).await.context("whether it has a schedule in another group")?;
             let firing = all.iter().find(|one| one.state == State::Enabled || args.delete);
             let Some(Elsewhere { group: other, .. }) = firing else {
                 out!("{name}: there is no schedule, and nothing that fires");
-                return Ok(Exit::Done);
+                return Ok(one.stop_running(None).await);
             };
             err!("note: its schedule is in group {other}, and the configuration says {group}");
-            return Box::pin(switch(context, args, desired.in_group(other))).await;
+            one.group.clone_from(other);
+            context.aws.schedule(other, name).await?
         }
         other => other?,
     };
-    if args.delete {
-        return delete(context, &desired, &schedule).await;
-    }
-    if schedule.state() == State::Disabled {
-        out!("{name}: DISABLED already");
-        return Ok(Exit::Done);
-    }
-    if let Err(error) = switch_off(&context.aws, &schedule).await {
-        // The answer may have been lost on the way, and the write not.
-        let is_off = context.aws.schedule(group, name).await.is_ok_and(|after| after.state() == State::Disabled);
-        if !is_off {
-            return give_up(context, &schedule, &error);
+    one.switch(&schedule, &desired.in_group(&one.group).group_arn()).await
+}
+
+/// Carries the verb out for a schedule that is named, without a configuration.
+pub async fn named(global: &Global, args: DisableArgs) -> anyhow::Result<Exit> {
+    let (group, name) = args.schedule.clone().unwrap_or_default();
+    check_endpoint(global)?;
+    let region = set_region(global.profile.as_deref()).await.ok_or_else(|| {
+        let what = "no region is set, and without a configuration nothing else says where to look";
+        Stop::usage(what, "set AWS_REGION, or name a profile that has one: --profile NAME")
+    })?;
+    let aws = Aws::connect(&region, global.profile.as_deref(), global.endpoint_url.as_deref()).await?;
+    let schedule = match aws.schedule(&group, &name).await {
+        Err(error) if error.kind == ErrorKind::NotFound => {
+            let what = format!("there is no schedule {group}/{name} in {region}: nothing was switched off");
+            return Err(
+                Stop::failed(what, "its name and group: aws scheduler list-schedules; its region: AWS_REGION").into()
+            );
         }
-    }
-    let after = context.aws.schedule(group, name).await.context("reading the schedule back")?;
-    if after.state() != State::Disabled {
-        let hint = format!("look again with `{} plan`", context.program);
-        return Err(Stop::failed("AWS took the change and does not show it", hint).into());
-    }
-    out!("{name}: ENABLED -> DISABLED");
-    out!("note: {GOES_ON}");
-    Ok(Exit::Done)
+        other => other?,
+    };
+    // The group's ARN, which its tags are read by, is a part of the schedule's.
+    let arn = schedule.text("Arn").and_then(|arn| arn.split_once(":schedule/")).map(|(head, _)| head.to_owned());
+    let arn = format!("{}:schedule-group/{group}", arn.unwrap_or_default());
+    let program = format!("{} disable --schedule={group}/{name}", super::program(global));
+    One { aws: &aws, program, args: &args, group, name, cluster: None }.switch(&schedule, &arn).await
+}
+
+/// One schedule to be switched off.
+struct One<'a> {
+    aws: &'a Aws,
+    program: String,
+    args: &'a DisableArgs,
+    group: String,
+    name: String,
+    /// Where its tasks run, when the schedule does not say.
+    cluster: Option<String>,
 }
 
 const GOES_ON: &str = "a task that is running goes on, and so do retries of an occurrence that is already due";
+const RETRIES_GO_ON: &str = "retries of an occurrence that is already due go on, and may start another task";
 
-/// Sends the whole schedule back, switched off. AWS may refuse a start date of long ago, which by now means nothing.
-async fn switch_off(cloud: &impl Schedules, schedule: &Schedule) -> Result<(), CloudError> {
-    let off = schedule.with_state(State::Disabled);
-    match cloud.update_schedule(&off).await {
-        Err(error) if error.said.contains("StartDate") && off.0.contains_key("StartDate") => {
-            let mut without = off;
-            without.0.remove("StartDate");
-            cloud.update_schedule(&without).await
-        }
-        other => other,
-    }
-}
-
-/// Another's schedule is not ours to switch. When the tags cannot be seen, the name must do: this is the emergency switch.
-fn guard_ownership(group: &Seen<Group>, desired: &Desired) -> Result<(), Stop> {
-    let Seen::Present(Group { name, tags: Some(found) }) = group else {
-        let why = match group {
-            Seen::Absent => return Ok(()),
-            Seen::Hidden { why } => why,
-            Seen::Present(_) => "scheduler:ListTagsForResource denied",
+impl One<'_> {
+    async fn switch(&self, schedule: &Schedule, group_arn: &str) -> anyhow::Result<Exit> {
+        // This is the emergency switch: whatever keeps the tags from being seen does not keep it from being turned.
+        let group = seen(self.aws.group(&self.group, group_arn).await);
+        self.guard_ownership(&group.unwrap_or_else(|error| Seen::Hidden { why: error.to_string() }))?;
+        let off = match self.args.delete {
+            true => self.delete(schedule).await?,
+            false => self.off(schedule).await?,
         };
-        err!("note: whose it is was not seen, {why}; its name must do");
-        return Ok(());
-    };
-    if tags::are_ours(found, &desired.job.name) {
-        return Ok(());
+        // A task that should end is ended, also when the schedule could not be switched off.
+        let stopped = self.stop_running(Some(schedule)).await;
+        Ok(if off == Exit::Done { stopped } else { off })
     }
-    let what = format!("schedule group {name} is not ours: its tags are not those of job {}", desired.job.name);
-    Err(Stop::refused(what, "check `group` in the configuration, or switch the schedule off where it is kept"))
+
+    async fn off(&self, schedule: &Schedule) -> anyhow::Result<Exit> {
+        let name = &self.name;
+        if schedule.state() == State::Disabled {
+            out!("{name}: DISABLED already");
+            return Ok(Exit::Done);
+        }
+        if let Err(error) = switch::off(self.aws, schedule).await {
+            return self.give_up(schedule, &error);
+        }
+        let after = self.aws.schedule(&self.group, name).await.context("reading the schedule back")?;
+        if after.state() != State::Disabled {
+            let hint = format!("look at it: aws scheduler get-schedule --group-name {} --name {name}", self.group);
+            return Err(Stop::failed("AWS took the change and does not show it", hint).into());
+        }
+        out!("{name}: ENABLED -> DISABLED");
+        self.goes_on();
+        Ok(Exit::Done)
+    }
+
+    fn goes_on(&self) {
+        out!("note: {}", if self.args.stop_running { RETRIES_GO_ON } else { GOES_ON });
+    }
+
+    /// Another's schedule is not ours to switch. When the tags cannot be seen, the name must do: this is the emergency switch.
+    fn guard_ownership(&self, group: &Seen<Group>) -> Result<(), Stop> {
+        let Group { name, tags: found } = match group {
+            Seen::Present(group) => group,
+            Seen::Absent => return Ok(()),
+            Seen::Hidden { why } => {
+                err!("note: whose it is was not seen, {why}; its name must do");
+                return Ok(());
+            }
+        };
+        if tags::are_ours(found, &self.name) {
+            return Ok(());
+        }
+        let what = format!("schedule group {name} is not ours: its tags are not those of job {}", self.name);
+        let hint = "check `group` in the configuration, or switch the schedule off where it is kept";
+        Err(Stop::refused(what, hint))
+    }
+
+    async fn delete(&self, schedule: &Schedule) -> anyhow::Result<Exit> {
+        let name = &self.name;
+        let file = save(schedule, name)?;
+        out!("{name}: saved to {file}");
+        self.aws.delete_schedule(&self.group, name).await?;
+        out!("{name}: deleted");
+        self.goes_on();
+        match self.args.schedule {
+            None => out!("next: {} apply --disabled", self.program),
+            Some(_) => out!("next: deploy apply --disabled, where its deploy.toml is"),
+        }
+        Ok(Exit::Done)
+    }
+
+    fn give_up(&self, schedule: &Schedule, error: &CloudError) -> anyhow::Result<Exit> {
+        let name = &self.name;
+        err!("error: {name} could not be switched off, it is still ENABLED: {error}");
+        err!("hint: {}", explain::hint(error));
+        match save(schedule, name) {
+            Ok(file) => err!("note: the schedule was saved to {file}"),
+            Err(error) => err!("note: the schedule was not saved: {error:#}"),
+        }
+        let verb = if self.args.schedule.is_some() { "" } else { " disable" };
+        err!("hint: deleting it needs neither the role nor iam:PassRole: {}{verb} --delete", self.program);
+        Ok(Exit::Failed)
+    }
+
+    /// Ends the job's tasks, when that was asked for. Each that could not be ended is named, and the others are ended all the same.
+    async fn stop_running(&self, schedule: Option<&Schedule>) -> Exit {
+        if !self.args.stop_running {
+            return Exit::Done;
+        }
+        let Some(cluster) = schedule.and_then(cluster_of).or_else(|| self.cluster.clone()) else {
+            err!("error: the schedule does not say in which cluster its tasks run: none was ended");
+            err!("hint: aws ecs list-tasks, then: aws ecs stop-task");
+            return Exit::Failed;
+        };
+        match self.stop_all(&cluster).await {
+            Ok(0) => out!("{}: no task of it is running", self.name),
+            Ok(_) => {}
+            Err(error) => {
+                err!("error: {error}");
+                err!("hint: {}", explain::hint(&error));
+                return Exit::Failed;
+            }
+        }
+        Exit::Done
+    }
+
+    async fn stop_all(&self, cluster: &str) -> Answer<usize> {
+        let (mut count, mut failed) = (0, None);
+        for starter in Starter::ALL {
+            for task in self.aws.running_tasks(cluster, &starter.started_by(&self.name)).await? {
+                match self.aws.stop_task(cluster, &task, "stopped with `deploy disable --stop-running`").await {
+                    Ok(()) => out!("{}: told to stop: {task}", self.name),
+                    Err(error) => failed = Some(error),
+                }
+                count += 1;
+            }
+        }
+        failed.map_or(Ok(count), Err)
+    }
 }
 
-async fn delete(context: &Context, desired: &Desired, schedule: &Schedule) -> anyhow::Result<Exit> {
-    let (group, name) = (&desired.timing().group, &desired.job.name);
-    let file = save(schedule, name)?;
-    out!("{name}: saved to {file}");
-    context.aws.delete_schedule(group, name).await?;
-    out!("{name}: deleted");
-    out!("note: {GOES_ON}");
-    out!("next: {} apply --disabled", context.program);
-    Ok(Exit::Done)
-}
-
-fn give_up(context: &Context, schedule: &Schedule, error: &CloudError) -> anyhow::Result<Exit> {
-    let name = &context.job.name;
-    err!("error: {name} could not be switched off, it is still ENABLED: {error}");
-    err!("hint: {}", explain::hint(error));
-    match save(schedule, name) {
-        Ok(file) => err!("note: the schedule was saved to {file}"),
-        Err(error) => err!("note: the schedule was not saved: {error:#}"),
-    }
-    err!("hint: deleting it needs neither the role nor iam:PassRole: {} disable --delete", context.program);
-    Ok(Exit::Failed)
+/// Where the schedule starts its tasks, whoever wrote its Input.
+fn cluster_of(schedule: &Schedule) -> Option<String> {
+    let input: serde_json::Value = serde_json::from_str(schedule.input()?).ok()?;
+    input.get("Cluster")?.as_str().map(str::to_owned)
 }
 
 /// Writes the schedule beside the person, under a name that is not taken.
@@ -143,4 +240,14 @@ fn save(schedule: &Schedule, name: &str) -> anyhow::Result<String> {
         }
     }
     unreachable!("some name is free")
+}
+
+fn full_name(text: &str) -> Result<(String, String), String> {
+    let legal = |part: &str| {
+        (1..=64).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+    };
+    match text.split_once('/') {
+        Some((group, name)) if legal(group) && legal(name) => Ok((group.to_owned(), name.to_owned())),
+        _ => Err("a group and a name are expected, such as library-sync/library-sync".to_owned()),
+    }
 }

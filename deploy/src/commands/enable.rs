@@ -1,79 +1,126 @@
 //! `deploy enable`: switch the schedule on, when a run is proven and nothing has moved since.
 
-use anyhow::Context as _;
 use clap::Args;
 use jiff::Timestamp;
 
 use super::Context;
 use super::look::{Look, minute};
-use crate::cloud::{Receipts, Schedules, seen};
+use crate::cloud::{ReceiptWriteError, Receipts, Schedules, seen};
 use crate::exit::{Exit, Stop};
-use crate::fingerprint::Fingerprint;
-use crate::model::{Schedule, State};
+use crate::fire_times::timetable::{AtOnce, Timetable};
+use crate::gate::{self, Closed, Ground, Refused, Warrant};
+use crate::model::{Schedule, Seen, State};
 use crate::plan::Wish;
-use crate::receipt::{Receipt, VerifiedRun};
-use crate::{fire_times, gate};
+use crate::receipt::{Overridden, Receipt, ReceiptError, VerifiedRun};
+use crate::{fire_times, switch};
 
 /// The flags of `deploy enable`.
 #[derive(Debug, Args)]
-pub struct EnableArgs {}
+pub struct EnableArgs {
+    /// Switch on although no run is proven; recorded, and shown by `status` until a run is
+    #[arg(long, requires = "reason")]
+    without_receipt: bool,
+    /// Why, in words, for whoever reads the record: up to 200 characters
+    #[arg(long, value_name = "TEXT", requires = "without_receipt", value_parser = reason)]
+    reason: Option<String>,
+}
 
 /// Carries the verb out.
-pub async fn run(context: &Context, _args: EnableArgs) -> anyhow::Result<Exit> {
+pub async fn run(context: &Context, args: EnableArgs) -> anyhow::Result<Exit> {
     let look = Look::at(context, &Wish::default()).await?;
     let schedule = look.schedule(context)?;
-    let proof = guard(context, &look)?;
+    let warrant = match gate::decide(&look.desired, &look.live, &look.plan, Timestamp::now()) {
+        Ok(warrant) => warrant,
+        Err(refused) => overruled(context, &look, &args, &refused).ok_or_else(|| stop(context, &look, &refused))?,
+    };
+    let expected = match warrant.ground() {
+        Ground::Proven(_) => look.live.receipt.clone(),
+        Ground::Overridden(overridden) => record(context, &look, overridden).await?,
+    };
+    let at_once = Timetable::of(schedule).at_once(Timestamp::now());
     if schedule.state() == State::Enabled {
         out!("{} is ENABLED already", look.desired.job.name);
     } else {
-        refuse_if_overtaken(context, &look).await?;
-        switch_on(context, schedule).await?;
-        if let Err(error) = refuse_if_overtaken(context, &look).await {
-            let off = schedule.switched_off();
-            context.aws.update_schedule(&off).await.with_context(|| {
-                format!(
-                    "{error}; and it could not be switched off again, so that it is ENABLED: {} disable",
-                    context.program
-                )
-            })?;
-            return Err(error.context("it was switched on and is DISABLED again"));
+        refuse_if_overtaken(context, &look, &expected).await?;
+        switch::on(&context.aws, schedule, &warrant, &context.program).await?;
+        if let Err(error) = refuse_if_overtaken(context, &look, &expected).await {
+            return Err(switched_back(context, schedule, error).await);
         }
-        out!("{} is ENABLED; nothing runs now", look.desired.job.name);
+        out!("{} is ENABLED; {}", look.desired.job.name, at_once_words(at_once));
     }
-    report(context, &look, proof).await;
+    report(context, &look, &warrant).await;
     Ok(Exit::Done)
 }
 
-/// Every reason not to, before anything is changed.
-fn guard<'a>(context: &Context, look: &'a Look) -> Result<&'a VerifiedRun, Stop> {
-    if look.desired.job.stopped {
-        let now = format!("to switch it off as it says: {} apply", context.program);
-        let later = format!("when it may run again, take that line out, then: {0} apply, {0} enable", context.program);
-        let on = look.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Enabled);
-        let hint = if on { format!("{now}\n{later}") } else { later };
-        return Err(Stop::refused("the configuration says stopped = true", hint));
-    }
-    look.refuse_unless_settled(context, "enable")?;
-    let timing = look.desired.timing();
-    let next = fire_times::next(&timing.expression, &timing.timezone, Timestamp::now(), 1);
-    if next.is_ok_and(|moments| moments.is_empty()) {
-        let what = format!("it would never fire again: the years of {} are over", timing.expression);
-        let hint = format!("change `cron`, then: {0} apply, {0} enable", context.program);
-        return Err(Stop::refused(what, hint));
-    }
-    let now = Fingerprint::of(&look.live)
-        .map_err(|error| Stop::refused(error.to_string(), format!("see more: {} plan", context.program)))?;
-    gate::open(&look.live.receipt, &now, &look.desired.job.gate, Timestamp::now()).map_err(|closed| {
-        let reasons: Vec<_> = closed.iter().map(ToString::to_string).collect();
-        let hint = format!("prove the job as it is now: {} trigger-now", context.program);
-        Stop::refused(format!("the gate is closed: {}", reasons.join("; ")), hint)
-    })
+/// A refusal of the gate, with the way out.
+fn stop(context: &Context, look: &Look, refused: &Refused) -> Stop {
+    let program = &context.program;
+    let hint = match refused {
+        Refused::Stopped => {
+            let now = format!("to switch it off as it says: {program} apply");
+            let later = format!("when it may run again, take that line out, then: {program} apply, {program} enable");
+            if look.is_on() { format!("{now}\n{later}") } else { later }
+        }
+        Refused::Unsettled(_) if look.plan.refusals.is_empty() => {
+            format!("look, then make it so: {program} plan, {program} apply --disabled")
+        }
+        Refused::Unsettled(_) => format!("see what stands in the way: {program} plan"),
+        Refused::NeverAgain(_) => format!("change `cron`, then: {program} apply, {program} enable"),
+        Refused::NoFingerprint(_) => format!("see more: {program} plan"),
+        Refused::Closed(closed) => way_to_open(closed, program),
+    };
+    Stop::refused(refused.to_string(), hint)
 }
 
-/// The proof is still the one that we looked at: a run that was begun since has voided it.
-async fn refuse_if_overtaken(context: &Context, look: &Look) -> anyhow::Result<()> {
+/// What opens the gate.
+pub(super) fn way_to_open(closed: &[Closed], program: &str) -> String {
+    match closed.iter().any(Closed::is_about_the_path) {
+        true => format!("prove the job and the scheduled path: {program} trigger-now --via-scheduler"),
+        false => format!("prove the job as it is now: {program} trigger-now"),
+    }
+}
+
+/// A person's word in place of a proof, said loudly; only a closed gate can be overruled.
+fn overruled(context: &Context, look: &Look, args: &EnableArgs, refused: &Refused) -> Option<Warrant> {
+    let reason = args.reason.as_ref().filter(|_| args.without_receipt)?;
+    let (by, now) = (&look.live.identity.arn, Timestamp::now());
+    let warrant = gate::overrule(refused, reason, by, now)?;
+    err!("WARNING: {} is switched on WITHOUT A PROOF: {refused}", look.desired.job.name);
+    err!("WARNING: reason given by {by}: {reason}");
+    err!("WARNING: `{} status` says so until a run has proven itself", context.program);
+    Some(warrant)
+}
+
+/// Records that there was no proof, before anything is switched on: no schedule is on without a word about why.
+async fn record(
+    context: &Context,
+    look: &Look,
+    overridden: &Overridden,
+) -> anyhow::Result<Seen<Result<Receipt, ReceiptError>>> {
+    let (name, job) = (&look.desired.receipt_parameter, &look.desired.job.name);
+    let receipt = Receipt::Overridden(overridden.clone());
+    let text = receipt.to_text(&look.desired.owner)?;
+    match context.aws.write_receipt(name, &text, job).await {
+        Ok(_) => Ok(Seen::Present(Ok(receipt))),
+        Err(error @ ReceiptWriteError::Foreign(_)) => {
+            let hint = "choose another `app` in deploy.toml, or delete that parameter if nobody needs it";
+            Err(Stop::refused(error.to_string(), hint).into())
+        }
+        Err(ReceiptWriteError::Cloud(error)) => {
+            Err(anyhow::Error::new(error)
+                .context("that it goes without a proof could not be recorded; it stays as it is"))
+        }
+    }
+}
+
+/// The receipt is still the one that we looked at, or wrote: a run that was begun since has voided it.
+async fn refuse_if_overtaken(
+    context: &Context,
+    look: &Look,
+    expected: &Seen<Result<Receipt, ReceiptError>>,
+) -> anyhow::Result<()> {
     let now = seen(context.aws.receipt(&look.desired.receipt_parameter).await)?;
-    if now.map(|text| Receipt::read(&text, &look.desired.owner)) == look.live.receipt {
+    if now.map(|text| Receipt::read(&text, &look.desired.owner)) == *expected {
         return Ok(());
     }
     let what = "somebody began another run in the meantime, and only the newest run counts";
@@ -81,41 +128,30 @@ async fn refuse_if_overtaken(context: &Context, look: &Look) -> anyhow::Result<(
     Err(Stop::refused(what, hint).into())
 }
 
-/// Changes the state and nothing else: UpdateSchedule replaces the whole schedule, so that the whole schedule is sent, as it is at
-/// this moment. AWS has no conditional write; the second read narrows the gap, and the third one says what became of it.
-async fn switch_on(context: &Context, looked_at: &Schedule) -> anyhow::Result<()> {
-    let (group, name) = (looked_at.text("GroupName").unwrap_or("default"), looked_at.text("Name").unwrap_or_default());
-    let fresh = context.aws.schedule(group, name).await?;
-    if fresh != *looked_at {
-        let what = format!("somebody changed schedule {group}/{name} while we looked at it");
-        return Err(Stop::refused(what, format!("look again: {} plan", context.program)).into());
+async fn switched_back(context: &Context, schedule: &Schedule, error: anyhow::Error) -> anyhow::Error {
+    match context.aws.update_schedule(&schedule.switched_off()).await {
+        Ok(()) => error.context("it was switched on and is DISABLED again"),
+        Err(cause) => anyhow::Error::new(cause).context(format!(
+            "{error}; and it could not be switched off again, so that it is ENABLED: {} disable",
+            context.program
+        )),
     }
-    let wanted = fresh.with_state(State::Enabled);
-    let sent = context.aws.update_schedule(&wanted).await;
-    let found = context.aws.schedule(group, name).await;
-    if let Err(error) = sent {
-        // The answer may have been lost on the way, and the write not.
-        return match found {
-            Ok(found) if found.writable() == wanted.writable() => Ok(()),
-            Ok(_) => Err(error.into()),
-            Err(_) => {
-                Err(anyhow::Error::new(error).context("whether the schedule is ENABLED now could not be read back"))
-            }
-        };
-    }
-    let found = found.context("the schedule was switched on, and cannot be read back")?;
-    if found.writable() != wanted.writable() {
-        let what = format!("schedule {group}/{name} is not what was sent: somebody else changed it");
-        return Err(Stop::failed(what, format!("look at it: {} plan", context.program)).into());
-    }
-    Ok(())
 }
 
-async fn report(context: &Context, look: &Look, proof: &VerifiedRun) {
+fn at_once_words(at_once: AtOnce) -> &'static str {
+    match at_once {
+        AtOnce::Nothing => "nothing runs now",
+        AtOnce::Perhaps => "its last fire time was less than a minute ago and may still count; else nothing runs now",
+        AtOnce::Runs => "it RUNS NOW: a rate() without a start fires at once",
+    }
+}
+
+async fn report(context: &Context, look: &Look, warrant: &Warrant) {
     let timing = look.desired.timing();
-    let revision = proof.task_definition().rsplit('/').next().unwrap_or_default();
-    let rows = proof.counts().map(|counts| format!(", {} rows", counts.fetched)).unwrap_or_default();
-    out!("\n  proven    {} by {}: {revision}{rows}", minute(proof.at()), proof.by());
+    match warrant.ground() {
+        Ground::Proven(proof) => out!("\n  proven    {}", proof_line(proof)),
+        Ground::Overridden(overridden) => out!("\n  proven    NO: {}", overridden.reason),
+    }
     match fire_times::next(&timing.expression, &timing.timezone, Timestamp::now(), 3) {
         Ok(moments) => {
             for (i, moment) in moments.iter().enumerate() {
@@ -125,19 +161,41 @@ async fn report(context: &Context, look: &Look, proof: &VerifiedRun) {
         Err(error) => out!("  fires     {error}"),
     }
     out!();
-    for note in notes(context, look, proof).await {
+    for note in notes(context, look, warrant).await {
         out!("note: {note}");
     }
     out!("next: {} status, after the first fire time; the stop control is {0} disable", context.program);
 }
 
-async fn notes(context: &Context, look: &Look, proof: &VerifiedRun) -> Vec<String> {
+/// When a run was proven, by whom, and of what.
+pub(super) fn proof_line(proof: &VerifiedRun) -> String {
+    let revision = proof.task_definition().rsplit('/').next().unwrap_or_default();
+    let rows = proof.counts().map(|counts| format!(", {} rows", counts.fetched)).unwrap_or_default();
+    format!("{} by {}: {revision}{rows}", minute(proof.at()), proof.by())
+}
+
+async fn notes(context: &Context, look: &Look, warrant: &Warrant) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(tag) = look.unpinned_image() {
+    if let Some(minutes) = look.desired.timing().flexible_window {
+        notes.push(format!("each of these may be up to {minutes} minutes later: flexible_window"));
+    }
+    if let (Some(tag), Ground::Proven(proof)) = (look.unpinned_image(), warrant.ground()) {
         let ran = proof.image_digest().unwrap_or("unknown");
         notes.push(format!("the image {tag} is a tag, which can be moved; the proven run had {ran}"));
     }
-    let unproven = "the scheduled path is unproven until the schedule has fired once: look then";
-    notes.extend(look.scheduled_path_note(context, unproven).await);
+    let unproven = format!(
+        "the scheduled path is unproven until the schedule has fired once, or: {} trigger-now --via-scheduler",
+        context.program
+    );
+    notes.extend(look.scheduled_path_note(context, &unproven).await);
     notes
+}
+
+/// A reason is for people: a line of text.
+fn reason(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    match text.chars().count() {
+        1..=200 if !text.chars().any(char::is_control) => Ok(text.to_owned()),
+        _ => Err("say why in one line of 1 to 200 characters".to_owned()),
+    }
 }

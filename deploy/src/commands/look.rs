@@ -6,14 +6,17 @@ use super::Context;
 use crate::config::RevisionPolicy;
 use crate::desired::Desired;
 use crate::exit::Stop;
+use crate::fingerprint::Fingerprint;
+use crate::gate;
 use crate::model::log::LogStream;
 use crate::model::run_task::RunTask;
 use crate::model::task::Task;
-use crate::model::{Live, Schedule, Seen};
+use crate::model::{Live, Schedule, Seen, State};
 use crate::normalise::Normalisers;
 use crate::observe::observe;
-use crate::plan::{Plan, Sign, Wish, plan};
-use crate::run::history::{proof_of_the_scheduled_path, recent_runs};
+use crate::plan::{Plan, Wish, plan};
+use crate::run::history::recent_runs;
+use crate::standing::path::path;
 
 /// The world, and what `plan` says of it.
 pub struct Look {
@@ -86,13 +89,12 @@ impl Look {
 
     /// What differs, was not seen, or stands in the way; in a few words each.
     pub fn unsettled(&self) -> Vec<String> {
-        let moving = self.plan.items.iter().filter(|item| item.sign != Sign::Same && item.thing.is_changed_by_us());
-        let mut words: Vec<_> =
-            moving.map(|item| format!("{} {} ({})", item.thing.as_str(), item.name, item.why)).collect();
-        if words.is_empty() {
-            words.extend(self.plan.refusals.iter().map(|refusal| refusal.what.clone()));
-        }
-        words
+        gate::unsettled(&self.plan)
+    }
+
+    /// Whether the schedule fires.
+    pub fn is_on(&self) -> bool {
+        self.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Enabled)
     }
 
     /// The log stream of the job's container in a task, when it writes to CloudWatch.
@@ -101,14 +103,21 @@ impl Look {
         Some(LogStream { name: format!("{prefix}{}", task.id()), group })
     }
 
-    /// `unproven`, unless the log remembers a run that the schedule itself started and that succeeded; or why it was not seen.
+    /// `unproven`, unless Scheduler has started the job as it is now: by the record of that, or by a run in the log; or why that was
+    /// not seen.
     pub async fn scheduled_path_note(&self, context: &Context, unproven: &str) -> Option<String> {
-        let reports = match self.stream_prefix() {
+        let now = Fingerprint::of(&self.live).ok();
+        let on_record = path(&self.live, now.as_ref(), &[]);
+        if on_record.proven == Some(true) {
+            return None;
+        }
+        let runs = match self.stream_prefix() {
             None => Ok(Vec::new()),
-            Some((group, prefix)) => recent_runs(&context.aws, &group, &prefix).await,
+            Some((group, prefix)) => recent_runs(&context.aws, &group, &prefix, 5).await,
         };
-        match reports {
-            Ok(reports) => proof_of_the_scheduled_path(&reports).is_none().then(|| unproven.to_owned()),
+        match runs.map(|runs| path(&self.live, now.as_ref(), &runs)) {
+            Ok(found) if found.proven == Some(true) => None,
+            Ok(_) => Some(unproven.to_owned()),
             Err(error) => Some(format!("whether the schedule itself has run the job was not seen: {error}")),
         }
     }

@@ -1,18 +1,29 @@
 //! The verbs, one file each. A verb is a story of a few lines: observe, plan, guard, apply, report.
 
 pub mod apply;
+pub mod attach;
+pub mod attempt;
 pub mod completions;
 pub mod destroy;
 pub mod disable;
 pub mod enable;
 pub mod export;
+pub mod history;
 pub mod iam;
 pub mod init;
+pub mod logs;
 pub mod look;
+pub mod path_record;
 pub mod plan;
+pub mod run;
 pub mod status;
+pub mod stop;
+pub mod tasks_of_job;
 pub mod trigger_now;
+pub mod verdict;
 pub mod verify;
+pub mod via_scheduler;
+pub mod watched;
 
 use crate::cli::Global;
 use crate::cloud::Aws;

@@ -1,30 +1,31 @@
 //! `deploy trigger-now`: run the job once with the schedule's own Input, and keep the receipt if it proves itself.
 
-use std::time::Duration;
-
 use clap::Args;
-use jiff::Timestamp;
 
 use super::Context;
-use super::look::{Look, minute};
-use crate::cloud::ReceiptWriteError;
+use super::attempt::Attempt;
+use super::look::Look;
+use super::tasks_of_job::{occurrence, running, started_by};
+use super::watched::{self, Waiting, aws_command, say_how_to_attach, say_started, unknown_start};
+use super::{path_record, verdict, via_scheduler};
 use crate::exit::{Exit, Stop};
-use crate::fingerprint::Fingerprint;
-use crate::model::State;
-use crate::model::run_task::{ManualRun, Occurrence, RunTask};
+use crate::model::run_task::Run;
+use crate::model::task::Task;
 use crate::plan::Wish;
-use crate::receipt::{Receipt, VerifiedRun, Void};
-use crate::run::ending::{Ending, humantime};
-use crate::run::follow::follow;
-use crate::run::judge::{Proven, judge};
-use crate::run::start::start;
+use crate::receipt::Path;
+use crate::run::start::{ROLE_PROPAGATION, start};
 
 /// The flags of `deploy trigger-now`.
 #[derive(Debug, Args)]
 pub struct TriggerNowArgs {
-    /// How long to wait for the task to stop: 90s, 30m, 2h
-    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = duration)]
-    timeout: Duration,
+    #[command(flatten)]
+    waiting: Waiting,
+    /// Print one JSON document on stdout in place of the text
+    #[arg(long, conflicts_with = "print_aws_cli")]
+    json: bool,
+    /// Let Scheduler start it, under its own role, by a schedule that fires once: this proves the whole way
+    #[arg(long, conflicts_with_all = ["print_aws_cli", "no_wait"])]
+    via_scheduler: bool,
     /// Print the run as an `aws` command, and start nothing
     #[arg(long)]
     print_aws_cli: bool,
@@ -33,194 +34,71 @@ pub struct TriggerNowArgs {
 /// Carries the verb out.
 pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit> {
     let look = Look::at(context, &Wish::default()).await?;
-    let run = look.scheduled_run(context)?.manual(occurrence());
+    let scheduled = look.scheduled_run(context)?;
+    let run = scheduled.manual(occurrence());
     if args.print_aws_cli {
         out!("{}", aws_command(&run, &look.desired.region));
         return Ok(Exit::Done);
     }
     look.refuse_unless_settled(context, "trigger-now")?;
     refuse_while_one_runs(context, &run).await?;
-    // Of the world before the run: what moves while it runs will not match afterwards.
-    let fingerprint = Fingerprint::of(&look.live)
-        .map_err(|error| Stop::refused(error.to_string(), format!("see more: {} plan", context.program)))?;
-
-    let mut void = Void { since: now(), by: look.live.identity.arn.clone(), ending: None };
-    let begun = keep(context, &look, &Receipt::Void(void.clone())).await?;
-    match to_its_end(context, &look, &run, args.timeout).await? {
-        Ok(proven) => {
-            let proof = look.desired.job.gate.proof;
-            let verified = VerifiedRun::direct(&proven, proof, fingerprint, now(), &look.live.identity.arn);
-            let kept = keep_after(context, &look, &begun, &Receipt::Verified(Box::new(verified.clone()))).await;
-            if let Err(error) = kept {
-                // The verdict is the news; that it will not count comes after it.
-                out!("{}: the run is proven: {}", look.desired.job.name, proven.task().arn);
-                return Err(error.context("its receipt is missing, and without one `enable` will refuse"));
+    path_record::keep_scheduled(context, &look).await;
+    if args.via_scheduler {
+        return via_scheduler::run(context, &look, &scheduled, args.waiting.timeout, args.json).await;
+    }
+    let attempt = Attempt::begin(context, &look).await?;
+    let started = start(&context.aws, &run, ROLE_PROPAGATION).await.map_err(|error| unknown_start(context, error))?;
+    let (task, judged) = match started {
+        Ok(task) => {
+            say_started(&task, &run);
+            let arn = task.arn.clone();
+            if args.waiting.no_wait {
+                return leave_it(context, &look, attempt, &task, args.json).await;
             }
-            report(context, &look, &proven, &verified).await;
+            (Some(arn), watched::to_its_end(context, &look, &run, task, args.waiting.timeout).await)
+        }
+        Err(ending) => (None, Err(ending)),
+    };
+    match judged {
+        Ok(proven) => {
+            let verified = attempt.proven(Path::Direct, &proven).await?;
+            verdict::proven(context, &look, &proven, &verified, args.json).await;
             Ok(Exit::Done)
         }
         Err(ending) => {
-            void.ending = Some(shortened(&ending.lasting()));
-            if let Err(error) = keep_after(context, &look, &begun, &Receipt::Void(void)).await {
-                err!("note: how it ended could not be kept, and no earlier proof counts either: {error:#}");
-            }
-            let then = if ending.goes_on() { "when the task has stopped" } else { "no run counts until one is proven" };
-            let hint = format!("{}\n{then}: {} trigger-now", ending.hint(), context.program);
-            Err(Stop { exit: Exit::NotProven, what: format!("the run is not proven: {ending}"), hint }.into())
+            attempt.ended(&ending).await;
+            Err(verdict::not_proven(context, "trigger-now", task.as_deref(), &ending, args.json).into())
         }
     }
 }
 
-/// Starts the task, follows it, judges it.
-async fn to_its_end(
+/// `--no-wait`.
+async fn leave_it(
     context: &Context,
     look: &Look,
-    run: &ManualRun,
-    timeout: Duration,
-) -> anyhow::Result<Result<Proven, Ending>> {
-    let task = match start(&context.aws, run).await? {
-        Ok(task) => task,
-        Err(ending) => return Ok(Err(ending)),
-    };
-    err!("started {} of {}", task.arn, run.task().task_definition.family_and_revision());
-    let (stream, proof) = (look.stream(&task), look.desired.job.gate.proof);
-    // Ctrl-C is listened to before anything is printed.
-    let ended = tokio::select! {
-        biased;
-        _ = tokio::signal::ctrl_c() => Err(Ending::Detached),
-        ended = follow(&context.aws, run, task, stream, proof, timeout) => {
-            ended.unwrap_or_else(|error| Err(Ending::Unwatched { why: error.to_string() }))
-        }
-    };
-    Ok(ended.and_then(|(task, report)| judge(run, &task, &report, proof)))
+    attempt: Attempt<'_>,
+    task: &Task,
+    json: bool,
+) -> anyhow::Result<Exit> {
+    attempt.unwatched().await?;
+    if json {
+        verdict::left(&look.desired.job.name, &task.arn);
+    }
+    say_how_to_attach(context, task);
+    err!("note: a run that is not watched proves nothing, and no earlier one counts any more");
+    Ok(Exit::Done)
 }
 
 /// Two runs of one job at once prove nothing about either.
-async fn refuse_while_one_runs(context: &Context, run: &ManualRun) -> anyhow::Result<()> {
+pub async fn refuse_while_one_runs(context: &Context, run: &Run) -> anyhow::Result<()> {
     let task = run.task();
-    for starter in RunTask::started_by(&task.job) {
-        let running = context.aws.running_tasks(&task.cluster, &starter).await?;
-        if let Some(arn) = running.first() {
-            let what = format!("a task of {} is running already: {arn}", task.job);
-            let hint = format!(
-                "wait until it has stopped: aws ecs wait tasks-stopped --region {} --cluster {} --tasks {arn}\nthen: {} trigger-now",
-                context.config.region, task.cluster, context.program
-            );
-            return Err(Stop::refused(what, hint).into());
-        }
-    }
-    Ok(())
-}
-
-/// A receipt that was kept: its text, and the version of the parameter.
-struct Kept {
-    text: String,
-    version: i64,
-}
-
-/// Keeps what became of a run, when it is still the newest: two may have begun at once, and then neither says anything of the
-/// job at rest. AWS has no conditional write here; the version that the write answers shows what came between.
-async fn keep_after(context: &Context, look: &Look, begun: &Kept, receipt: &Receipt) -> anyhow::Result<()> {
-    let name = &look.desired.receipt_parameter;
-    let overtaken = || {
-        let hint = format!("when that run has ended, prove the job again: {} trigger-now", context.program);
-        let what = format!(
-            "another run was begun while this one ran ({name} is not as this one left it), and only the newest counts"
-        );
-        Stop { exit: Exit::NotProven, what, hint }
-    };
-    let (text, version) = context.aws.receipt_version(name).await?;
-    if (&text, version) != (&begun.text, begun.version) {
-        return Err(overtaken().into());
-    }
-    let kept = keep(context, look, receipt).await?;
-    if kept.version != begun.version + 1 {
-        let ending = Some("another run was begun while it ran".to_owned());
-        let void = Void { since: now(), by: look.live.identity.arn.clone(), ending };
-        keep(context, look, &Receipt::Void(void)).await?;
-        return Err(overtaken().into());
-    }
-    Ok(())
-}
-
-/// Keeps a receipt, or the lack of one.
-async fn keep(context: &Context, look: &Look, receipt: &Receipt) -> anyhow::Result<Kept> {
-    let (name, job) = (&look.desired.receipt_parameter, &look.desired.job.name);
-    let text = receipt.to_text(&look.desired.owner)?;
-    match context.aws.write_receipt(name, &text, job).await {
-        Err(error @ ReceiptWriteError::Foreign(_)) => {
-            let hint = "choose another `app` in deploy.toml, or delete that parameter if nobody needs it";
-            Err(Stop::refused(error.to_string(), hint).into())
-        }
-        // So that what AWS said gets its hint.
-        Err(ReceiptWriteError::Cloud(error)) => Err(error.into()),
-        Ok(version) => Ok(Kept { text, version }),
-    }
-}
-
-async fn report(context: &Context, look: &Look, proven: &Proven, verified: &VerifiedRun) {
-    let (task, job) = (proven.task(), &look.desired.job);
-    let revision = task.task_definition.rsplit('/').next().unwrap_or_default();
-    out!("{}: the run is proven\n", job.name);
-    out!("  task      {} of {revision}, container {} ended with exit code 0", task.id(), job.container);
-    out!("  as asked  revision, command, environment, network and starter are the schedule's");
-    match proven.report() {
-        Some(report) => out!(
-            "  report    {}, {} fetched, {} upserted, {} deactivated in {}",
-            report.outcome,
-            report.fetched,
-            report.upserted,
-            report.deactivated,
-            humantime(&Duration::from_millis(report.duration_ms))
-        ),
-        None => out!("  report    none asked for: gate.proof is \"exit-code\""),
-    }
-    let until = verified.at().checked_add(job.gate.max_age).map_or_else(|_| "further notice".to_owned(), minute);
-    out!("  receipt   {}, counts until {until} if nothing moves", look.desired.receipt_parameter);
-    out!();
-    let unproven = "the scheduled path is unproven: this run had your rights, not those of the scheduler's role";
-    if let Some(note) = look.scheduled_path_note(context, unproven).await {
-        out!("note: {note}");
-    }
-    if look.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Disabled) {
-        out!("next: {} enable", context.program);
-    }
-}
-
-fn occurrence() -> Occurrence {
-    Occurrence { id: uuid::Uuid::new_v4().simple().to_string(), time: format!("{:.0}", now()) }
-}
-
-/// Now, to the second: nothing here is measured finer, and texts stay short.
-fn now() -> Timestamp {
-    let now = Timestamp::now();
-    Timestamp::from_second(now.as_second()).unwrap_or(now)
-}
-
-/// The run for a shell; the JSON is one quoted word.
-fn aws_command(run: &ManualRun, region: &str) -> String {
-    format!("aws ecs run-task --region {region} --cli-input-json '{}'", run.cli_json().replace('\'', r"'\''"))
-}
-
-/// A receipt has 4 KB; what ECS says of an end may be long.
-fn shortened(text: &str) -> String {
-    let mut short: String = text.chars().take(400).collect();
-    if short.len() < text.len() {
-        short.push('…');
-    }
-    short
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let parsed = || {
-        let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-        let seconds = match unit {
-            "s" => 1,
-            "m" => 60,
-            "h" => 3600,
-            _ => return None,
-        };
-        number.parse::<u32>().ok().map(|number| Duration::from_secs(u64::from(number) * seconds))
-    };
-    parsed().ok_or_else(|| "a number and s, m or h are expected, such as 30m".to_owned())
+    let running = running(context, &task.cluster, &task.job).await?;
+    let Some((starter, arn)) = running.first() else { return Ok(()) };
+    let id = arn.rsplit('/').next().unwrap_or(arn);
+    let what = format!("a task of {} is running already: {arn}, started {}", task.job, started_by(*starter));
+    let hint = format!(
+        "wait until it has stopped: {0} attach {id}\nor end it: {0} stop {id}\nthen: {0} trigger-now",
+        context.program
+    );
+    Err(Stop::refused(what, hint).into())
 }

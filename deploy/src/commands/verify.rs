@@ -1,5 +1,6 @@
 //! `deploy verify`: looks at everything that a run needs, at once, and changes nothing.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
@@ -13,6 +14,7 @@ use crate::cloud::{Answer, Roles, TaskDefinitions, seen};
 use crate::desired::role_name;
 use crate::exit::Exit;
 use crate::fire_times;
+use crate::model::parameter::{AWS_OWN_KEY, is_same_key};
 use crate::model::{RunTask, TaskDefinition};
 use crate::plan::Wish;
 use crate::verify::{Check, Facts, How, NamedRole, Verdict, checks, dead_letter_queue};
@@ -44,7 +46,7 @@ pub async fn run(context: &Context, args: VerifyArgs) -> anyhow::Result<Exit> {
 }
 
 /// What a plan does not look at, in two rounds of concurrent calls.
-async fn gather(context: &Context, look: &Look) -> anyhow::Result<Facts> {
+pub(super) async fn gather(context: &Context, look: &Look) -> anyhow::Result<Facts> {
     let (aws, desired, live) = (&context.aws, &look.desired, &look.live);
     let schedule = live.schedule.present();
     let input = schedule.and_then(|schedule| RunTask::from_scheduler_input(schedule.input().unwrap_or_default()).ok());
@@ -74,6 +76,16 @@ async fn gather(context: &Context, look: &Look) -> anyhow::Result<Facts> {
     let may_read = may_read.map(|(name, role, arn)| async move {
         seen(aws.simulate(&role, "ssm:GetParameters", &arn, None).await).map(|may| (name, may))
     });
+    let keys: BTreeSet<_> = live.parameters.iter().filter_map(|seen| seen.present()?.key.clone()).collect();
+    let keys = keys.into_iter().filter(|key| !is_same_key(key, AWS_OWN_KEY));
+    let may_decrypt = keys.filter_map(|key| Some((execution.clone()?, key))).map(|(role, key)| async move {
+        // An alias stands for a key that is not looked up: it is asked about as our own policy says it.
+        let (on, alias) = match key.find("alias/") {
+            Some(at) => (desired.every_key_arn(), Some(("kms:ResourceAliases", &key[at..]))),
+            None => (desired.key_arn(&key), None),
+        };
+        seen(aws.simulate(&role, "kms:Decrypt", &on, alias).await).map(|may| (key, may))
+    });
     let other = desired.parameter_arn("/geuneul-deploy/none-of-this-job");
     let others = async {
         match execution.as_ref().filter(|_| !desired.parameters.is_empty()) {
@@ -86,8 +98,14 @@ async fn gather(context: &Context, look: &Look) -> anyhow::Result<Facts> {
         let when = when.as_ref().map(|(key, value)| (*key, value.as_str()));
         seen(aws.simulate(role, action, on, when).await).map(|may| (what.clone(), may))
     });
-    let (execution_role, task_role, may_read, may_read_others, may_run) =
-        tokio::join!(named(context, &execution), named(context, &task), join_all(may_read), others, join_all(may_run));
+    let (execution_role, task_role, may_read, may_decrypt, may_read_others, may_run) = tokio::join!(
+        named(context, &execution),
+        named(context, &task),
+        join_all(may_read),
+        join_all(may_decrypt),
+        others,
+        join_all(may_run)
+    );
     Ok(Facts {
         cluster: cluster?,
         pinned,
@@ -95,6 +113,7 @@ async fn gather(context: &Context, look: &Look) -> anyhow::Result<Facts> {
         task_role: task_role?,
         retention: retention?,
         may_read: may_read.into_iter().collect::<Answer<_>>()?,
+        may_decrypt: may_decrypt.into_iter().collect::<Answer<_>>()?,
         may_read_others: may_read_others?,
         may_run: may_run.into_iter().collect::<Answer<_>>()?,
         interval: longest_interval(look),

@@ -9,7 +9,7 @@ use crate::fire_times;
 pub(super) fn expression(cron: &Spanned<String>, timezone: &str, at: &Place<'_>) -> anyhow::Result<String> {
     let (span, text) = (cron.span(), cron.get_ref().trim());
     if text.starts_with("rate(") || text.starts_with("at(") {
-        let hint = "cron takes six fields; a rate() would fire at the moment it is enabled, and in AWS its unit is always plural";
+        let hint = "cron takes six fields, as in 0 4 * * ? * for every day at four; a rate() would fire at the moment it is enabled (and its unit is always plural, rate(1 days))";
         return Err(at.stop(Some(span), format!("cron is {text:?}"), hint));
     }
     let fields: Vec<_> = text.split_whitespace().collect();

@@ -7,11 +7,13 @@ use geuneul::{JobCommand, SourceName};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::cron;
-use super::place::{Place, is_name, is_variable};
-use super::{Gate, Job, Proof, RevisionPolicy, Secret, Timing};
+use super::place::{Here, Place, is_name, is_variable};
+use super::secret::SecretTable;
+use super::timing::ScheduleTable;
+use super::{Gate, Job, Proof, RevisionPolicy, document};
 use crate::model::run_task::CapacityProvider;
 use crate::model::{Launch, Network, Tags, tags};
+use crate::receipt::Path;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,7 +32,7 @@ pub(super) struct JobTable {
     family: Spanned<String>,
     #[serde(default)]
     revision: RevisionPolicy,
-    task_definition: Option<Spanned<String>>,
+    task_definition: Option<String>,
     container: Spanned<String>,
     command: Option<Spanned<Vec<String>>>,
     ingest: Option<Spanned<IngestTable>>,
@@ -79,39 +81,16 @@ struct IngestTable {
     deactivate_stale: bool,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ScheduleTable {
-    cron: Spanned<String>,
-    timezone: Spanned<String>,
-    group: Option<Spanned<String>>,
-    role: Option<Spanned<String>>,
-    role_path: Option<Spanned<String>>,
-    permissions_boundary: Option<Spanned<String>>,
-    dead_letter_queue: Option<Spanned<String>>,
-    flexible_window: Option<Spanned<String>>,
-    retries: Option<Spanned<u32>>,
-    retry_for: Option<Spanned<String>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SecretTable {
-    env: Spanned<String>,
-    parameter: Spanned<String>,
-    from: Spanned<String>,
-    kms_key: Option<Spanned<String>>,
-}
-
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct GateTable {
     proof: Option<Proof>,
     max_age: Option<Spanned<String>>,
+    path: Option<Path>,
 }
 
 impl JobTable {
-    pub(super) fn into_job(self, key: Spanned<String>, at: &Place<'_>) -> anyhow::Result<Job> {
+    pub(super) fn into_job(self, key: Spanned<String>, at: &Place<'_>, here: &Here<'_>) -> anyhow::Result<Job> {
         // The name becomes part of a role's name (64 characters) and of StartedBy (letters, digits, - and _).
         let name =
             at.check(key, "the job's name", "a name of 1 to 40 letters, digits, - and _", |v| is_name(v, "-_", 40))?;
@@ -154,8 +133,20 @@ impl JobTable {
             let key = at.check(key, "environment", "the name of a variable", |v| is_variable(v))?;
             environment.insert(key, value);
         }
-        let secrets = self.secret.into_iter().map(|table| table.into_secret(at)).collect::<Result<Vec<_>, _>>()?;
+        let secrets =
+            self.secret.into_iter().map(|table| table.into_secret(at, here)).collect::<Result<Vec<_>, _>>()?;
         for (i, secret) in secrets.iter().enumerate() {
+            if let Some(other) = secrets[..i].iter().find(|other| other.parameter == secret.parameter) {
+                let what = format!(
+                    "job {name} keeps two secrets, {} and {}, in parameter {}",
+                    other.env, secret.env, secret.parameter
+                );
+                return Err(at.stop(
+                    None,
+                    what,
+                    "a parameter holds one value: give each secret a parameter of its own",
+                ));
+            }
             if secrets[..i].iter().any(|other| other.env == secret.env) || environment.contains_key(&secret.env) {
                 let what = format!("job {name} sets {} twice", secret.env);
                 return Err(at.stop(
@@ -165,18 +156,20 @@ impl JobTable {
                 ));
             }
         }
+        let family = at.check(self.family, "family", "a family without its revision", |v| is_name(v, "-_", 255))?;
+        let document = self.task_definition.map(|file| document::beside(at.path, &file));
         Ok(Job {
-            schedule: self.schedule.into_timing(&name, at)?,
-            cluster: at.check(self.cluster, "cluster", "a cluster's name or ARN", |v| {
+            schedule: self.schedule.into_timing(&name, at, here)?,
+            cluster: at.check_here(self.cluster, "cluster", "a cluster's name or ARN", here, |v| {
                 let name = v
                     .rsplit_once(":cluster/")
-                    .filter(|(arn, _)| arn.starts_with("arn:"))
+                    .filter(|(arn, _)| arn.starts_with("arn:") && arn.split(':').count() == 5)
                     .map_or(v.as_str(), |(_, name)| name);
                 is_name(name, "-_", 255)
             })?,
-            family: at.check(self.family, "family", "a family without its revision", |v| is_name(v, "-_", 255))?,
             revision: self.revision,
-            task_definition: self.task_definition.map(|file| at.document(file)).transpose()?,
+            task_definition: document.map(|path| document::read(&path, &family)),
+            family,
             container: at.check(self.container, "container", "a container's name", |v| is_name(v, "-_", 255))?,
             command,
             environment,
@@ -200,9 +193,18 @@ impl JobTable {
             gate: Gate {
                 proof: self.gate.proof.unwrap_or(Proof::RunReport),
                 max_age: match self.gate.max_age {
-                    Some(text) => at.duration(text, "max_age")?,
+                    Some(text) => {
+                        let span = text.span();
+                        let age = at.duration(text, "max_age")?;
+                        if age.is_zero() {
+                            let what = "max_age is zero: no proof could ever be young enough";
+                            return Err(at.stop(Some(span), what, "as in: max_age = \"7d\""));
+                        }
+                        age
+                    }
                     None => Duration::from_secs(7 * 24 * 3600),
                 },
+                path: self.gate.path.unwrap_or(Path::Direct),
             },
             name,
         })
@@ -247,143 +249,4 @@ fn more_tags(tags: BTreeMap<Spanned<String>, Spanned<String>>, at: &Place<'_>) -
         return Err(at.stop(None, format!("{} tags", found.len()), "keep to 40: AWS takes 50, and some are ours"));
     }
     Ok(found)
-}
-
-impl ScheduleTable {
-    fn into_timing(self, job: &str, at: &Place<'_>) -> anyhow::Result<Timing> {
-        let timezone = at.check(self.timezone, "timezone", "an IANA name such as Asia/Seoul", |v| {
-            (1..=50).contains(&v.len()) && jiff::tz::TimeZone::get(v).is_ok_and(|zone| zone.iana_name() == Some(v))
-        })?;
-        let group = match self.group {
-            Some(group) => {
-                at.check(group, "group", "a name of 1 to 64 letters, digits, - _ and .", |v| is_name(v, "-_.", 64))?
-            }
-            None => job.to_owned(),
-        };
-        let role = match self.role {
-            Some(role) => {
-                Some(at.check(role, "role", "the ARN of a role", |v| v.contains(":iam::") && v.contains(":role/"))?)
-            }
-            None => None,
-        };
-        let given = role.is_some();
-        let role_path = match self.role_path {
-            Some(path) if given => {
-                return Err(at.stop(
-                    Some(path.span()),
-                    "role_path and role",
-                    "a given role has its own path: keep one of them",
-                ));
-            }
-            Some(path) => at.check(path, "role_path", "/ or /some/path/", |v| {
-                v.starts_with('/') && v.ends_with('/') && v.len() <= 512 && v.bytes().all(|b| b.is_ascii_graphic())
-            })?,
-            None => "/".to_owned(),
-        };
-        let permissions_boundary = match self.permissions_boundary {
-            Some(arn) if given => {
-                return Err(at.stop(
-                    Some(arn.span()),
-                    "permissions_boundary and role",
-                    "a given role has its own boundary: keep one of them",
-                ));
-            }
-            Some(arn) => Some(at.check(arn, "permissions_boundary", "the ARN of a managed policy", |v| {
-                v.starts_with("arn:") && v.contains(":iam::") && v.contains(":policy/")
-            })?),
-            None => None,
-        };
-        let dead_letter_queue = match self.dead_letter_queue {
-            Some(arn) => {
-                Some(at.check(arn, "dead_letter_queue", "the ARN of a standard SQS queue (not .fifo)", |v| {
-                    v.starts_with("arn:")
-                        && v.split(':').nth(2) == Some("sqs")
-                        && v.split(':').count() == 6
-                        && !v.ends_with(".fifo")
-                })?)
-            }
-            None => None,
-        };
-        let flexible_window = match self.flexible_window {
-            Some(text) => {
-                let span = text.span();
-                let minutes = at.duration(text, "flexible_window")?.as_secs() / 60;
-                let minutes = u32::try_from(minutes).ok().filter(|minutes| (1..=1440).contains(minutes));
-                Some(minutes.ok_or_else(|| {
-                    at.stop(Some(span), "flexible_window is out of range", "write 1m to 24h, or leave it out")
-                })?)
-            }
-            None => None,
-        };
-        // AWS's own defaults, 185 tries within a day, would run a monthly job at a time that nobody expects.
-        let retries = match self.retries {
-            Some(n) => at.check(n, "retries", "a number from 0 to 185", |v| *v <= 185)?,
-            None => 3,
-        };
-        let retry_for = match self.retry_for {
-            Some(text) => {
-                let span = text.span();
-                let age = at.duration(text, "retry_for")?;
-                if !(60..=86_400).contains(&age.as_secs()) {
-                    return Err(at.stop(
-                        Some(span),
-                        "retry_for is out of what AWS takes, 1m to 24h",
-                        "as in: retry_for = \"1h\"",
-                    ));
-                }
-                age
-            }
-            None => Duration::from_secs(3600),
-        };
-        let expression = cron::expression(&self.cron, &timezone, at)?;
-        Ok(Timing {
-            expression,
-            timezone,
-            group,
-            role,
-            role_path,
-            permissions_boundary,
-            dead_letter_queue,
-            flexible_window,
-            retries,
-            retry_for,
-        })
-    }
-}
-
-impl SecretTable {
-    fn into_secret(self, at: &Place<'_>) -> anyhow::Result<Secret> {
-        let parameter = at.check_unseen(
-            self.parameter,
-            "parameter",
-            "a parameter's name such as /app/key (an ARN is none)",
-            |v| {
-                let path = v.strip_prefix('/').unwrap_or_default();
-                let reserved = path.split('/').next().is_some_and(|s| {
-                    let s = s.to_ascii_lowercase();
-                    s.starts_with("aws") || s.starts_with("ssm")
-                });
-                v.len() <= 900
-                    && !reserved
-                    && path.split('/').count() <= 15
-                    && path.split('/').all(|s| is_name(s, "-_.", 900))
-            },
-        )?;
-        let span = self.from.span();
-        let from = self.from.into_inner().parse().map_err(|error: crate::secret::UnknownOrigin| {
-            at.stop(Some(span), error.to_string(), "write env:NAME, file:PATH, fd:N, stdin or prompt")
-        })?;
-        let kms_key = match self.kms_key {
-            Some(key) => Some(at.check(key, "kms_key", "a key's ARN, its id, or alias/NAME", |v| {
-                (1..=256).contains(&v.len()) && v.bytes().all(|b| b.is_ascii_alphanumeric() || b":/_-".contains(&b))
-            })?),
-            None => None,
-        };
-        Ok(Secret {
-            kms_key,
-            env: at.check_unseen(self.env, "env", "the name of a variable", is_variable)?,
-            parameter,
-            from,
-        })
-    }
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use toml::Spanned;
 
-use super::Document;
 use crate::exit::Stop;
 use crate::templates;
 
@@ -17,7 +16,64 @@ pub(super) struct Place<'a> {
     pub(super) path: &'a Path,
 }
 
+/// What the whole file is for, which every ARN in it must fit.
+pub(super) struct Here<'a> {
+    pub(super) account: &'a str,
+    pub(super) region: &'a str,
+    pub(super) app: &'a str,
+}
+
+impl Here<'_> {
+    /// Where an ARN lies, when that is not here. What it leaves empty is the same everywhere.
+    fn elsewhere(&self, arn: &str) -> Option<String> {
+        let [_, partition, _, region, account, _] = arn.splitn(6, ':').collect::<Vec<_>>()[..] else { return None };
+        let fits = |is: &str, here: &str| is.is_empty() || here.is_empty() || is == here;
+        let here =
+            partition == super::partition(self.region) && fits(region, self.region) && fits(account, self.account);
+        (!here).then(|| place([partition, account, region]))
+    }
+
+    /// The same, where the account does not matter.
+    pub(super) fn of_any_account(&self) -> Here<'_> {
+        Here { account: "", ..*self }
+    }
+
+    /// Whether `deploy` itself keeps something under that name: what it knows of proven runs.
+    pub(super) fn keeps(&self, parameter: &str) -> bool {
+        let ours = parameter.strip_prefix('/').and_then(|path| path.strip_prefix(self.app)?.strip_prefix('/'));
+        ours.and_then(|tail| tail.split_once('/')).is_some_and(|(_, name)| KEPT.contains(&name))
+    }
+}
+
+/// The last parts of the names of the parameters that `deploy` keeps for each job.
+const KEPT: [&str; 2] = ["verified-run", "scheduled-path"];
+
+fn place(parts: [&str; 3]) -> String {
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
+}
+
 impl Place<'_> {
+    /// As [`Place::check`], for what may be an ARN: one of another account, region or partition would never work from here.
+    pub(super) fn check_here(
+        &self,
+        value: Spanned<String>,
+        key: &str,
+        legal: &str,
+        here: &Here<'_>,
+        is_legal: impl FnOnce(&String) -> bool,
+    ) -> anyhow::Result<String> {
+        let span = value.span();
+        let value = self.check(value, key, legal, is_legal)?;
+        match here.elsewhere(&value) {
+            None => Ok(value),
+            Some(other) => {
+                let ours = place([super::partition(here.region), here.account, here.region]);
+                let what = format!("{key} is {value:?}, which lies in {other}; this file is for {ours}");
+                Err(self.stop(Some(span), what, "name one that lies here, or correct `account` and `region`"))
+            }
+        }
+    }
+
     pub(super) fn stop(
         &self,
         span: Option<Range<usize>>,
@@ -81,21 +137,6 @@ impl Place<'_> {
         let what = || format!("{key} is {:?}, which is not a number with m, h or d behind it", text.get_ref());
         parsed().ok_or_else(|| self.stop(Some(text.span()), what(), sample_line(key)))
     }
-
-    pub(super) fn document(&self, file: Spanned<String>) -> anyhow::Result<Document> {
-        let path = self.path.parent().unwrap_or(Path::new("")).join(file.get_ref());
-        let read = std::fs::read_to_string(&path).map_err(|error| error.to_string());
-        let members = read.and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()));
-        match members {
-            Ok(members) => Ok(Document { path, members }),
-            Err(error) => {
-                let what = format!("cannot use {}: {error}", path.display());
-                let hint =
-                    "task_definition names a JSON file, relative to this one, as in templates/task-definition.json";
-                Err(self.stop(Some(file.span()), what, hint))
-            }
-        }
-    }
 }
 
 /// The way out of what TOML itself does not take. Whoever reads it may have only the program, and no folder of samples beside it.
@@ -119,6 +160,9 @@ fn syntax_hint(said: &str) -> String {
 
 /// How the sample says this key, with its meaning.
 fn sample_line(key: &str) -> String {
+    if key == "the job's name" {
+        return "write it as in: [job.library-sync]".to_owned();
+    }
     let says = |line: &&str| line.split_once(" = ").is_some_and(|(name, _)| name == key);
     match templates::CONFIGURATION.lines().map(|line| line.trim_start_matches("# ")).find(says) {
         Some(line) => format!("write it as in: {}", line.split_whitespace().collect::<Vec<_>>().join(" ")),

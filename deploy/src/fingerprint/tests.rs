@@ -66,12 +66,14 @@ fn live() -> Live {
             tags: tags::ours("library-sync"),
         }),
         scheduler_policy: Seen::Present(PolicyDocument(r#"{"Statement":[]}"#.to_owned())),
-        group: Seen::Present(Group { name: "library-sync".to_owned(), tags: None }),
+        scheduler_role_policies: Seen::Absent,
+        group: Seen::Present(Group { name: "library-sync".to_owned(), tags: tags::ours("library-sync") }),
         schedule: Seen::Present(Schedule(object(schedule))),
         elsewhere: Seen::Absent,
         cluster: Seen::Present("ACTIVE".to_owned()),
         log_group: None,
         receipt: Seen::Absent,
+        scheduled_path: Seen::Absent,
     };
     with_input(&mut live, parts());
     live

@@ -3,6 +3,7 @@
 //! Architecture invariant: no SDK types, no I/O. The two documents that must survive a round trip whole (a task definition, a
 //! schedule) are kept as the JSON that AWS speaks, so that a field which this program has never heard of stays in it.
 
+pub mod dead_letter;
 pub mod log;
 pub mod parameter;
 pub mod policy;
@@ -12,14 +13,16 @@ pub mod tags;
 pub mod task;
 pub mod task_definition;
 
+pub use dead_letter::DeadLetter;
 pub use parameter::{Parameter, ParameterType};
-pub use policy::{NewRole, PolicyDocument, Role};
+pub use policy::{NewRole, PolicyDocument, Role, RolePolicies};
 pub use run_task::{Launch, Network, RunTask};
 pub use schedule::{Elsewhere, Group, Schedule, State};
 pub use tags::Tags;
 pub use task_definition::{TaskDefinition, TaskDefinitionRef};
 
 use crate::receipt::{Receipt, ReceiptError};
+use crate::scheduled_path::{ScheduledPath, ScheduledPathError};
 
 /// What a look at one thing found. "Absent" and "not allowed to look" are different answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +98,8 @@ pub struct Live {
     pub scheduler_role: Seen<Role>,
     /// Our inline policy on the scheduler's role.
     pub scheduler_policy: Seen<PolicyDocument>,
+    /// The names of all of its policies; absent when the role is, or is not ours to keep.
+    pub scheduler_role_policies: Seen<RolePolicies>,
     /// The schedule group.
     pub group: Seen<Group>,
     /// The schedule.
@@ -107,4 +112,6 @@ pub struct Live {
     pub log_group: Option<(String, Seen<()>)>,
     /// What the newest run by hand left, or why it cannot be read.
     pub receipt: Seen<Result<Receipt, ReceiptError>>,
+    /// The newest proof that Scheduler can start the job, or why it cannot be read.
+    pub scheduled_path: Seen<Result<ScheduledPath, ScheduledPathError>>,
 }

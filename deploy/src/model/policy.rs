@@ -19,6 +19,23 @@ pub struct Role {
     pub tags: Tags,
 }
 
+/// The names of a role's policies: all that it may do, and everything that would keep IAM from deleting it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RolePolicies {
+    /// Its inline policies.
+    pub inline: Vec<String>,
+    /// The policies that are attached to it.
+    pub attached: Vec<String>,
+}
+
+impl RolePolicies {
+    /// Those beside an inline policy, each with its kind.
+    pub fn beside<'a>(&'a self, ours: &str) -> Vec<(&'static str, &'a str)> {
+        let inline = self.inline.iter().filter(|name| *name != ours).map(|name| ("inline", name.as_str()));
+        inline.chain(self.attached.iter().map(|name| ("attached", name.as_str()))).collect()
+    }
+}
+
 /// A role that is to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRole {

@@ -1,7 +1,7 @@
 //! The one RunTask request of a job.
 //!
 //! A single value renders the schedule's Input ([`RunTask::scheduler_input`]), the run that a person starts
-//! ([`RunTask::manual`], sent through the SDK) and the line for the `aws` command ([`ManualRun::cli_json`]). What is proven by
+//! ([`RunTask::manual`], sent through the SDK) and the line for the `aws` command ([`Run::cli_json`]). What is proven by
 //! hand is therefore what the schedule does; only what names the occurrence differs: `ClientToken`, `StartedBy` and the
 //! environment variables `INGEST_TRIGGER` and `INGEST_OCCURRENCE`.
 //!
@@ -15,14 +15,15 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-use geuneul::Trigger;
-
 use super::task_definition::{NotARevision, TaskDefinitionRef};
+use marks::{Marks, STARTED_BY_SCHEDULE};
 use wire::{camel_case, canonical, first_difference};
 
+mod marks;
 mod placement;
 mod wire;
 
+pub use marks::{Occurrence, Run, Starter};
 pub use placement::{CapacityProvider, Launch, Network};
 
 /// What Scheduler replaces with the time of the occurrence. Unlike the execution id, it is the same for every retry.
@@ -36,10 +37,6 @@ pub const OCCURRENCE_VARIABLE: &str = "INGEST_OCCURRENCE";
 
 /// ECS: "A total of 8192 characters are allowed for overrides", braces included.
 const MAX_OVERRIDES: usize = 8192;
-/// ECS: the longest `clientToken`.
-const MAX_CLIENT_TOKEN: usize = 64;
-/// ECS: the longest `startedBy`.
-const MAX_STARTED_BY: usize = 128;
 
 /// The request: what every run of the job has in common. Its parts have been checked; see [`RunTask::new`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,15 +63,6 @@ pub struct Parts {
     pub command: Vec<String>,
     /// Further variables of that container.
     pub environment: BTreeMap<String, String>,
-}
-
-/// One run that a person starts: a unique name for it and its time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Occurrence {
-    /// Unique, up to 50 letters, digits or hyphens.
-    pub id: String,
-    /// RFC 3339, UTC.
-    pub time: String,
 }
 
 /// A value that ECS or Scheduler would refuse, or that would make the scheduled run another than the proven one.
@@ -112,6 +100,25 @@ pub enum RunTaskError {
         "command and environment are {0} characters as JSON; ECS accepts {MAX_OVERRIDES} for the overrides of a task"
     )]
     OverridesTooLong(usize),
+}
+
+impl RunTaskError {
+    /// The way out, in the configuration.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            RunTaskError::TaskDefinition(_) => "set `family` to the name of a family",
+            RunTaskError::Job(_) => "give the job another name",
+            RunTaskError::Empty(_) => "say it in the configuration",
+            RunTaskError::TooMany { .. } => "leave some out",
+            RunTaskError::Reserved(_) => "take it out of `environment`",
+            RunTaskError::ContextAttribute(_) => {
+                "take it out; the job finds the time of its occurrence in INGEST_OCCURRENCE"
+            }
+            RunTaskError::OverridesTooLong(_) => {
+                "shorten `command` or `environment`: long text belongs into the image or a file"
+            }
+        }
+    }
 }
 
 impl RunTask {
@@ -161,6 +168,11 @@ impl RunTask {
         &self.0
     }
 
+    /// The same request with another command.
+    pub fn with_command(&self, command: Vec<String>) -> Result<RunTask, RunTaskError> {
+        RunTask::new(Parts { command, ..self.0.clone() })
+    }
+
     /// The JSON that Scheduler is given: PascalCase keys, in a fixed order, with its own placeholder for the time of the
     /// occurrence (serde_json leaves `<` and `>` as they are; an escaped placeholder would never be replaced).
     pub fn scheduler_input(&self) -> String {
@@ -207,41 +219,13 @@ impl RunTask {
         Ok(task)
     }
 
-    /// The run of this request that a person starts now.
-    pub fn manual(&self, occurrence: Occurrence) -> ManualRun {
-        let Occurrence { id, time } = occurrence;
-        let marks = Marks {
-            client_token: format!("{}-{id}", self.token_prefix()),
-            started_by: format!("{STARTED_BY_PERSON}{}", self.0.job),
-            trigger: Trigger::Manual,
-            time,
-        };
-        debug_assert!(marks.client_token.len() <= MAX_CLIENT_TOKEN && marks.started_by.len() <= MAX_STARTED_BY);
-        ManualRun { task: self.clone(), marks }
-    }
-
     /// What every run has in common, as text to hash: the request without what names its occurrence.
     pub fn fingerprint_text(&self) -> String {
-        let nameless = Marks { client_token: String::new(), started_by: String::new(), ..self.scheduled() };
-        let mut wire = self.wire(&nameless);
+        let mut wire = self.wire(&self.scheduled().nameless());
         for container in &mut wire.overrides.container_overrides {
             container.environment.retain(|v| v.name != TRIGGER_VARIABLE && v.name != OCCURRENCE_VARIABLE);
         }
         serde_json::to_string(&wire).expect("a request has only strings, numbers and lists")
-    }
-
-    /// `startedBy` of the tasks that the schedule starts and of those that a person starts.
-    pub fn started_by(job: &str) -> [String; 2] {
-        [format!("{STARTED_BY_SCHEDULE}{job}"), format!("{STARTED_BY_PERSON}{job}")]
-    }
-
-    fn scheduled(&self) -> Marks {
-        Marks {
-            client_token: format!("{}-{SCHEDULED_TIME}", self.token_prefix()),
-            started_by: format!("{STARTED_BY_SCHEDULE}{}", self.0.job),
-            trigger: Trigger::Scheduled,
-            time: SCHEDULED_TIME.to_owned(),
-        }
     }
 
     /// ECS remembers a token for the whole cluster: two schedules that fire in one minute must not share theirs, and a name
@@ -299,62 +283,6 @@ impl RunTask {
                 }],
             },
         }
-    }
-}
-
-const STARTED_BY_SCHEDULE: &str = "geuneul-deploy/scheduled/";
-const STARTED_BY_PERSON: &str = "geuneul-deploy/manual/";
-
-/// What names an occurrence: the only fields in which two runs of one request differ.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Marks {
-    client_token: String,
-    started_by: String,
-    trigger: Trigger,
-    time: String,
-}
-
-impl Marks {
-    fn environment(&self, further: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-        let mut all = further.clone();
-        all.insert(TRIGGER_VARIABLE.to_owned(), self.trigger.to_string());
-        all.insert(OCCURRENCE_VARIABLE.to_owned(), self.time.clone());
-        all
-    }
-}
-
-/// A [`RunTask`] with the marks of one run that a person starts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ManualRun {
-    task: RunTask,
-    marks: Marks,
-}
-
-impl ManualRun {
-    /// The request.
-    pub fn task(&self) -> &Parts {
-        self.task.parts()
-    }
-
-    /// Makes a repeated request start no second task.
-    pub fn client_token(&self) -> &str {
-        &self.marks.client_token
-    }
-
-    /// By which the task can be found again.
-    pub fn started_by(&self) -> &str {
-        &self.marks.started_by
-    }
-
-    /// Every variable of the override, those of the occurrence included.
-    pub fn environment(&self) -> BTreeMap<String, String> {
-        self.marks.environment(&self.task.0.environment)
-    }
-
-    /// What `aws ecs run-task --cli-input-json` takes: the same request with the API's own camelCase keys.
-    pub fn cli_json(&self) -> String {
-        let json = camel_case(&self.task.wire(&self.marks));
-        serde_json::to_string_pretty(&json).expect("a JSON value renders")
     }
 }
 

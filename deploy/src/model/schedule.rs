@@ -9,8 +9,8 @@ use super::Tags;
 pub struct Group {
     /// Its name.
     pub name: String,
-    /// Its tags; `None` when we were not allowed to look.
-    pub tags: Option<Tags>,
+    /// Its tags.
+    pub tags: Tags,
 }
 
 /// Whether a schedule fires.

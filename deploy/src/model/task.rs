@@ -33,6 +33,54 @@ pub struct Task {
     pub subnet: Option<String>,
     /// When it was asked for, in seconds since the epoch.
     pub created_at: Option<i64>,
+    /// What AWS did with it, in the order of a task's life.
+    pub events: Vec<TaskEvent>,
+}
+
+/// A moment in the life of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskEvent {
+    /// When, in milliseconds since the epoch.
+    pub at_ms: i64,
+    /// What.
+    pub what: Moment,
+}
+
+/// The moments that AWS notes, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Moment {
+    /// RunTask.
+    Created,
+    /// Its network interface is there.
+    Connected,
+    /// The images are fetched.
+    PullStarted,
+    /// The images are there.
+    PullStopped,
+    /// Its containers run.
+    Started,
+    /// Something ends it.
+    Stopping,
+    /// Its containers have ended.
+    ExecutionStopped,
+    /// It has ended.
+    Stopped,
+}
+
+impl Moment {
+    /// In the words of a person who looks back.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Moment::Created => "asked for",
+            Moment::Connected => "connected to its network",
+            Moment::PullStarted => "fetching the image",
+            Moment::PullStopped => "the image is there",
+            Moment::Started => "running",
+            Moment::Stopping => "stopping",
+            Moment::ExecutionStopped => "its containers have ended",
+            Moment::Stopped => "stopped",
+        }
+    }
 }
 
 /// A container of a task.
@@ -77,6 +125,11 @@ impl Task {
     /// It has ended, and nothing about it will change.
     pub fn is_stopped(&self) -> bool {
         self.status == "STOPPED"
+    }
+
+    /// The family and number of its revision.
+    pub fn family_and_revision(&self) -> &str {
+        self.task_definition.rsplit('/').next().unwrap_or(&self.task_definition)
     }
 
     /// A container by its name.

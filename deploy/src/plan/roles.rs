@@ -5,26 +5,20 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::trust::Trust;
-use super::{Draft, Pinned, Refusal, Sign, Step, Thing, tag_lines};
-use crate::desired::{SCHEDULER_POLICY_NAME, WantedRole, role_name};
+use super::{Draft, Pinned, Refusal, Sign, Step, Thing, lines, tag_lines};
+use crate::desired::{Desired, SCHEDULER_POLICY_NAME, WantedRole, role_name};
 use crate::model::{NewRole, PolicyDocument, Role, Seen, tags};
+use crate::normalise::{Normalisers, differences};
 use crate::observe;
 use crate::templates::EXECUTION_POLICY_SID;
 
 impl Draft<'_> {
     /// The ARNs of the parameters that our inline policy lets the execution role read now.
     pub(super) fn granted(&self) -> BTreeSet<String> {
-        let Some(Seen::Present(found)) = &self.live.execution_policy else { return BTreeSet::new() };
-        let policy = self.normalisers.policy(found);
-        let ours = items(&policy["Statement"]).filter(|statement| statement["Sid"] == EXECUTION_POLICY_SID);
-        ours.flat_map(|statement| items(&statement["Resource"])).filter_map(Value::as_str).map(str::to_owned).collect()
-    }
-
-    /// Where the parameters of our policy lie, when that is not here.
-    fn granted_in_other_region(&self) -> Option<String> {
-        let granted = self.granted();
-        let mut regions = granted.iter().filter_map(|arn| arn.split(':').nth(3));
-        regions.find(|region| *region != self.desired.region).map(str::to_owned)
+        match &self.live.execution_policy {
+            Some(Seen::Present(found)) => granted(found, self.normalisers),
+            _ => BTreeSet::new(),
+        }
     }
 
     /// Those of them that no secret of the job names any more.
@@ -62,7 +56,9 @@ impl Draft<'_> {
         let (role, name) = (role_name(&role).to_owned(), desired.execution_policy_name());
         let document = desired.execution_policy();
         let step = Step::PutRolePolicy { role: role.clone(), policy: name.clone(), document: document.clone() };
-        if let Some(region) = self.granted_in_other_region() {
+        if let Seen::Present(found) = seen
+            && let Some(region) = granted_in_other_region(found, desired)
+        {
             return self.taken_in(&region, Thing::Policy, &name);
         }
         match seen {
@@ -208,10 +204,14 @@ impl Draft<'_> {
             }
             Seen::Present(_) => {}
         }
+        let others = self.other_policies();
         if changes.is_empty() {
-            self.item(Thing::Role, role, Sign::Same, "may start this family on this cluster, and no more");
+            let no_more = if others.is_empty() { ", and no more" } else { "; what else it may do is not ours" };
+            self.item(Thing::Role, role, Sign::Same, format!("may start this family on this cluster{no_more}"))
+                .details = others;
             return;
         }
+        details.extend(others);
         let (words, steps): (Vec<_>, Vec<_>) = changes.into_iter().unzip();
         let item = self.item(Thing::Role, role, Sign::Change, words.join("; "));
         (item.steps, item.details) = (steps, details);
@@ -226,6 +226,18 @@ impl Draft<'_> {
         self.refusals.push(Refusal::new(what, hint));
     }
 
+    /// What else our role may do, by whoever gave it that: it is shown, and stays.
+    fn other_policies(&self) -> Vec<(String, String)> {
+        match &self.live.scheduler_role_policies {
+            Seen::Absent => Vec::new(),
+            Seen::Hidden { why } => vec![("others".to_owned(), format!("could not look for more policies: {why}"))],
+            Seen::Present(policies) => {
+                let said = |(kind, name): (&str, &str)| (kind.to_owned(), format!("{name}, not ours: it stays"));
+                policies.beside(SCHEDULER_POLICY_NAME).into_iter().map(said).collect()
+            }
+        }
+    }
+
     fn put_scheduler_policy(&self, pinned: &Pinned) -> Step {
         Step::PutRolePolicy {
             role: self.desired.role.name.clone(),
@@ -237,6 +249,10 @@ impl Draft<'_> {
     fn what_differs(&self, found: &PolicyDocument, wanted: &PolicyDocument) -> Vec<(String, String)> {
         let (found, wanted) = (self.normalisers.policy(found), self.normalisers.policy(wanted));
         let (now, then) = (statements(&found), statements(&wanted));
+        // What no sentence says: a version, a statement's id.
+        if now == then {
+            return lines(&differences(&found, &wanted));
+        }
         let only = |label: &str, these: &[String], those: &[String]| -> Vec<(String, String)> {
             these.iter().filter(|one| !those.contains(one)).map(|one| (label.to_owned(), one.clone())).collect()
         };
@@ -246,6 +262,21 @@ impl Draft<'_> {
     fn same_policy(&self, found: &PolicyDocument, wanted: &PolicyDocument) -> bool {
         self.normalisers.policy(found) == self.normalisers.policy(wanted)
     }
+}
+
+/// The ARNs of the parameters that a policy of ours lets the execution role read.
+fn granted(policy: &PolicyDocument, normalisers: Normalisers) -> BTreeSet<String> {
+    let policy = normalisers.policy(policy);
+    let ours = items(&policy["Statement"]).filter(|statement| statement["Sid"] == EXECUTION_POLICY_SID);
+    ours.flat_map(|statement| items(&statement["Resource"])).filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// Where the parameters of a policy of ours lie, when that is not here: an inline policy has no tags that could tell, and IAM knows no
+/// region.
+pub fn granted_in_other_region(policy: &PolicyDocument, desired: &Desired) -> Option<String> {
+    let granted = granted(policy, Normalisers::default());
+    let mut regions = granted.iter().filter_map(|arn| arn.split(':').nth(3));
+    regions.find(|region| *region != desired.region).map(str::to_owned)
 }
 
 /// The elements of a list; a single value is a list of one.
@@ -279,11 +310,19 @@ fn statement(statement: &Value) -> String {
     }
     for (member, joint) in [("Principal", "by"), ("Resource", "on")] {
         if let Some(value) = statement.get(member) {
-            said = format!("{said} {joint} {}", words(value.get("Service").unwrap_or(value)));
+            let alone = value.as_object().is_none_or(|members| members.len() == 1);
+            said = format!("{said} {joint} {}", words(value.get("Service").filter(|_| alone).unwrap_or(value)));
+        }
+    }
+    for member in ["NotPrincipal", "NotAction", "NotResource"] {
+        if let Some(value) = statement.get(member) {
+            said = format!("{said} {member} {}", words(value));
         }
     }
     let conditions = statement.get("Condition").and_then(Value::as_object).into_iter().flatten();
-    let keys = conditions.flat_map(|(_, keys)| keys.as_object().into_iter().flatten());
-    let keys: Vec<_> = keys.map(|(key, value)| format!("{key} is {}", words(value))).collect();
+    let keys = conditions.flat_map(|(operator, keys)| {
+        keys.as_object().into_iter().flatten().map(move |(key, value)| (operator, key, value))
+    });
+    let keys: Vec<_> = keys.map(|(operator, key, value)| format!("{key} is {} ({operator})", words(value))).collect();
     if keys.is_empty() { said } else { format!("{said} when {}", keys.join(" and ")) }
 }

@@ -4,8 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::{Cure, Draft, Pin, Pinned, Refusal, ScheduleStep, Sign, Step, Thing, lines, tag_lines};
 use crate::model::run_task::InputError;
-use crate::model::{Elsewhere, RunTask, Schedule, Seen, State, Tags, tags};
+use crate::model::{Elsewhere, RunTask, Schedule, Seen, State, tags};
 use crate::normalise::{Difference, differences};
+use crate::receipt::Receipt;
 
 /// What this program decides of a schedule. What is not among these (a key of one's own, a member that AWS adds some day) stays.
 const DECIDED: [&str; 11] = [
@@ -35,22 +36,37 @@ impl Draft<'_> {
             }
             Seen::Present(found) => found,
         };
-        let missing = |found: &Tags| tag_lines(found, &desired.tags);
-        let lacking = found.tags.as_ref().map(missing).unwrap_or_default();
+        let lacking = tag_lines(&found.tags, &desired.tags);
         let tag = Step::TagGroup { name: name.clone(), arn: desired.group_arn(), tags: desired.tags.clone() };
-        match found.tags.as_ref().map(|found| tags::are_ours(found, &desired.job.name)) {
-            None => self.hidden(Thing::Group, &name, "scheduler:ListTagsForResource denied"),
-            Some(true) if lacking.is_empty() => {
+        match tags::are_ours(&found.tags, &desired.job.name) {
+            true if lacking.is_empty() => {
                 self.item(Thing::Group, name, Sign::Same, "ours by its tags");
             }
-            Some(true) => {
+            true => {
                 let item = self.item(Thing::Group, name, Sign::Change, "tags differ");
                 (item.details, item.steps) = (lacking, vec![tag]);
             }
-            Some(false) if self.wish.adopt => {
-                self.item(Thing::Group, name, Sign::Change, "becomes ours by its tags").steps.push(tag);
+            false if self.wish.adopt => {
+                self.taken_over_firing();
+                let item = self.item(Thing::Group, name, Sign::Change, "becomes ours by its tags");
+                (item.details, item.steps) = (lacking, vec![tag]);
             }
-            Some(false) => self.foreign(Thing::Group, &name, "its tags are not those of this job"),
+            false => self.foreign(Thing::Group, &name, "its tags are not those of this job"),
+        }
+    }
+
+    /// Whose group it is, his schedule fires: taking the group over does not stop it, and proves nothing.
+    fn taken_over_firing(&mut self) {
+        let found = self.live.schedule.present();
+        let proven = matches!(self.live.receipt, Seen::Present(Ok(Receipt::Verified(_))));
+        let stays_on = found.is_some_and(|found| found.state() == State::Enabled)
+            && !self.wish.disabled
+            && !self.desired.job.stopped;
+        if stays_on && !proven {
+            let name = &self.desired.job.name;
+            self.notes.push(format!(
+                "schedule {name} is taken over ENABLED and stays so, UNPROVEN: nobody here has seen a run of it; trigger-now proves one"
+            ));
         }
     }
 
@@ -84,8 +100,7 @@ impl Draft<'_> {
             Ok(run_task) => run_task.scheduler_input(),
             Err(error) => {
                 self.item(Thing::Schedule, name, Sign::Blocked, error.to_string());
-                let hint = "change the job in the configuration";
-                return self.refusals.push(Refusal::new(format!("job {name} cannot be run: {error}"), hint));
+                return self.refusals.push(Refusal::new(format!("job {name} cannot be run: {error}"), error.hint()));
             }
         };
         let state = match found {

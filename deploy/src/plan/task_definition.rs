@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Draft, Pin, Pinned, Refusal, Sign, Step, Thing, lines};
-use crate::config::RevisionPolicy;
+use crate::config::{RevisionPolicy, Unusable};
 use crate::desired::Desired;
 use crate::model::{Behind, Seen, Tags, TaskDefinition};
 use crate::normalise::{Normalisers, differences};
@@ -13,6 +13,12 @@ impl Draft<'_> {
         let (desired, live) = (self.desired, self.live);
         let family = &desired.job.family;
         let given = desired.document().map(|document| &document.members);
+        if let Some(Unusable { what, hint }) = desired.unusable_document() {
+            self.item(Thing::TaskDefinition, family, Sign::Blocked, what.clone());
+            self.refusals.push(Refusal::new(what, hint));
+            let members = live.task_definition.present().map(TaskDefinition::writable).unwrap_or_default();
+            return Pinned { members, pin: None };
+        }
         self.behind();
         match (&live.task_definition, given) {
             (Seen::Hidden { why }, _) => {

@@ -20,6 +20,7 @@ fn verified() -> Receipt {
         "task": "arn:aws:ecs:ap-northeast-2:123456789012:task/geuneul/0123456789abcdef",
         "task_definition": "arn:aws:ecs:ap-northeast-2:123456789012:task-definition/geuneul:77",
         "image_digest": "sha256:ab",
+        "parameters": {"DATA_GO_KR_SERVICE_KEY": 3},
         "report": {"run_id": "7b0b1f3e-1111-4222-8333-944445555666", "fetched": 3555, "upserted": 12, "deactivated": 3},
         "fingerprint": hashes(),
     });
@@ -28,12 +29,25 @@ fn verified() -> Receipt {
 
 fn void() -> Receipt {
     let since = "2026-11-29T03:00:00Z".parse().unwrap();
-    Receipt::Void(Void { since, by: "arn:aws:iam::123456789012:user/kim".to_owned(), ending: None })
+    Receipt::Void(Void { since, by: "arn:aws:iam::123456789012:user/kim".to_owned(), ending: None, overridden: None })
+}
+
+fn overridden() -> Overridden {
+    Overridden {
+        at: "2026-11-29T03:00:00Z".parse().unwrap(),
+        by: "arn:aws:iam::123456789012:user/kim".to_owned(),
+        reason: "원본 서버 점검 중".to_owned(),
+        closed: "there is no verified run".to_owned(),
+    }
 }
 
 #[test]
 fn what_is_written_is_read_back() {
-    for receipt in [verified(), void()] {
+    let Receipt::Void(after) = void() else { unreachable!() };
+    let after = Receipt::Void(Void { overridden: Some(overridden()), ..after });
+    assert_eq!(after.overridden(), Some(&overridden()), "a run that fails does not hide it");
+    assert_eq!(verified().overridden(), None);
+    for receipt in [verified(), void(), Receipt::Overridden(overridden()), after] {
         let text = receipt.to_text(&owner()).unwrap();
         assert_eq!(Receipt::read(&text, &owner()), Ok(receipt));
     }
@@ -75,7 +89,9 @@ fn a_receipt_of_anything_else_is_refused() {
     assert_eq!(Receipt::read(&next, &owner()), Err(ReceiptError::Version("verified-run/2".to_owned())));
     let both = text.replacen(r#""seal""#, r#""void":null,"seal""#, 1);
     assert!(Receipt::read(&both, &owner()).is_ok(), "an absent void is no void");
-    for shape in ["", "{}", "[]", "null", "3 minutes ago", &text[..text.len() - 2], r#"{"geuneul":"verified-run/1"}"#] {
+    let cut = &text[..text.len() - 2];
+    assert_eq!(Receipt::read(cut, &owner()), Err(ReceiptError::Truncated(cut.len())));
+    for shape in ["", "{}", "[]", "null", "3 minutes ago", r#"{"geuneul":"verified-run/1"}"#] {
         assert!(matches!(Receipt::read(shape, &owner()), Err(ReceiptError::Shape(_))), "{shape}");
     }
     let grown = text.replacen(r#""seal""#, r#""later":1,"seal""#, 1);
@@ -87,4 +103,10 @@ fn a_receipt_fits_a_standard_parameter_or_says_so() {
     let Receipt::Verified(run) = verified() else { unreachable!() };
     let long = Receipt::Verified(Box::new(VerifiedRun { by: "x".repeat(MAX_BYTES), ..*run }));
     assert!(matches!(long.to_text(&owner()), Err(ReceiptError::TooLong(length)) if length > MAX_BYTES));
+    // What is said twice is left out first.
+    let Receipt::Verified(run) = verified() else { unreachable!() };
+    let parameters = (0..60).map(|i| (format!("{i:0>60}"), 1)).collect();
+    let text = Receipt::Verified(Box::new(VerifiedRun { parameters, ..*run })).to_text(&owner()).unwrap();
+    let Ok(Receipt::Verified(run)) = Receipt::read(&text, &owner()) else { panic!("{text}") };
+    assert!(run.parameters().is_empty() && text.len() <= MAX_BYTES);
 }

@@ -1,10 +1,17 @@
 //! How a run can end without proving anything: a closed set, each with its words and its way out.
+//!
+//! Architecture invariant: pure.
 
 use std::time::Duration;
 
-use geuneul::Outcome;
+use geuneul::{Outcome, WithheldReason};
 
+use crate::cloud::CloudError;
 use crate::model::task::Failure;
+
+mod hint;
+
+pub use hint::next_step;
 
 /// Why a run is not proven. `Display` says what happened, [`Ending::hint`] what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -12,6 +19,17 @@ pub enum Ending {
     /// RunTask answered 200, and nothing runs. To Scheduler this is a success: the run of that month would simply be missing.
     #[error("ECS accepted the request and started nothing: {}", failures(.0))]
     NotPlaced(Vec<Failure>),
+    /// RunTask was refused.
+    #[error("ECS refused to start the task: {}", .0.said)]
+    Refused(CloudError),
+    /// Scheduler was to start it, and no task came of it.
+    #[error("Scheduler started no task: {seen}")]
+    NothingStarted {
+        /// What was seen of the one-off schedule.
+        seen: String,
+        /// What was found on the way from it to the task.
+        way: Way,
+    },
     /// ECS forgot the task, or never knew it.
     #[error("ECS does not know the task that it started")]
     Vanished,
@@ -22,15 +40,22 @@ pub enum Ending {
         status: String,
         /// How long we waited.
         waited: Duration,
+        /// The task.
+        task: String,
     },
     /// Ctrl-C.
     #[error("we stopped watching; the task goes on")]
-    Detached,
+    Detached {
+        /// The task.
+        task: String,
+    },
     /// AWS does not let us see what becomes of it.
     #[error("the task can no longer be watched, and goes on: {why}")]
     Unwatched {
         /// What AWS said.
         why: String,
+        /// The task.
+        task: String,
     },
     /// Ctrl-C, before anything was started.
     #[error("interrupted before anything was started")]
@@ -66,12 +91,20 @@ pub enum Ending {
         reason: String,
     },
     /// Another task than the schedule's Input asks for.
-    #[error("the task is not the one that the schedule asks for (exit code {exit_code}): {}", .differences.join("; "))]
+    #[error("the task is not the one that was asked for (exit code {exit_code}): {}", .differences.join("; "))]
     NotAsAsked {
         /// The exit code.
         exit_code: i32,
         /// What differs.
         differences: Vec<String>,
+    },
+    /// Scheduler left one of its placeholders as it was.
+    #[error("the task was given \"<aws.scheduler.\" literally (exit code {exit_code}): {}", .places.join(", "))]
+    NotReplaced {
+        /// The exit code.
+        exit_code: i32,
+        /// Where.
+        places: Vec<String>,
     },
     /// Killed for its memory.
     #[error("the container ran out of memory (exit code {exit_code}): {reason}")]
@@ -82,7 +115,7 @@ pub enum Ending {
         reason: String,
     },
     /// Any other exit code.
-    #[error("container {container} ended with exit code {exit_code}{}", meaning(*.exit_code, .outcomes, .error))]
+    #[error("container {container} ended with exit code {exit_code}{}{}", meaning(*.exit_code, .outcomes, .error), beside(.others))]
     Failed {
         /// The container.
         container: String,
@@ -92,6 +125,22 @@ pub enum Ending {
         outcomes: Vec<Outcome>,
         /// What the report says went wrong.
         error: Option<String>,
+        /// What the other containers ended with, when this one may have been killed for their sake.
+        others: Vec<String>,
+    },
+    /// Upserted, but what vanished stays.
+    #[error("the run upserted, and withheld the deactivation of {deactivations} places (exit code 65): {}", withheld(*.reason))]
+    Withheld {
+        /// How many.
+        deactivations: u64,
+        /// Why.
+        reason: WithheldReason,
+    },
+    /// Another run was at work, or had been.
+    #[error("the run did nothing: {}", skipped(.holder))]
+    Skipped {
+        /// The run that holds the lock; none when the last success was too recent.
+        holder: Option<String>,
     },
     /// Exit code 0, and no way to see what was done.
     #[error("the run ended with exit code 0, but its log cannot be read: {why}")]
@@ -109,12 +158,10 @@ pub enum Ending {
         why: String,
     },
     /// Exit code 0, and the report says something else than success.
-    #[error("the run ended with exit code 0 and reports {outcome}: {}{}", .outcome.meaning(), held_by(.holder))]
+    #[error("the run ended with exit code 0 and reports {outcome}: {}", .outcome.meaning())]
     Unsuccessful {
         /// What it says.
         outcome: Outcome,
-        /// The run that holds the lock, when this one was skipped.
-        holder: Option<String>,
     },
     /// A success of nothing.
     #[error("the run reports succeeded, but fetched no rows")]
@@ -142,121 +189,97 @@ pub enum Ending {
     },
 }
 
+/// The way from a one-off schedule to its task, where no task came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// It did not even fire.
+    NotGone,
+    /// Something on it is wrong.
+    Wrong,
+    /// Whatever can be looked at is in order.
+    InOrder,
+}
+
 impl Ending {
+    /// The name of each, as documents for programs have it.
+    pub const NAMES: [&str; 26] = [
+        "not-placed",
+        "refused",
+        "nothing-started",
+        "vanished",
+        "timed-out",
+        "detached",
+        "unwatched",
+        "interrupted",
+        "never-started",
+        "no-exit-code",
+        "stopped-by-person",
+        "taken-away",
+        "not-as-asked",
+        "not-replaced",
+        "out-of-memory",
+        "failed",
+        "withheld",
+        "skipped",
+        "log-not-read",
+        "no-report",
+        "unreadable-report",
+        "unsuccessful",
+        "no-rows",
+        "all-rejected",
+        "incomplete",
+        "of-another-run",
+    ];
+
+    /// Which one it is: one of [`Ending::NAMES`].
+    pub fn name(&self) -> &'static str {
+        match self {
+            Ending::NotPlaced(_) => "not-placed",
+            Ending::Refused(_) => "refused",
+            Ending::NothingStarted { .. } => "nothing-started",
+            Ending::Vanished => "vanished",
+            Ending::TimedOut { .. } => "timed-out",
+            Ending::Detached { .. } => "detached",
+            Ending::Unwatched { .. } => "unwatched",
+            Ending::Interrupted => "interrupted",
+            Ending::NeverStarted { .. } => "never-started",
+            Ending::NoExitCode { .. } => "no-exit-code",
+            Ending::StoppedByPerson { .. } => "stopped-by-person",
+            Ending::TakenAway { .. } => "taken-away",
+            Ending::NotAsAsked { .. } => "not-as-asked",
+            Ending::NotReplaced { .. } => "not-replaced",
+            Ending::OutOfMemory { .. } => "out-of-memory",
+            Ending::Failed { .. } => "failed",
+            Ending::Withheld { .. } => "withheld",
+            Ending::Skipped { .. } => "skipped",
+            Ending::LogNotRead { .. } => "log-not-read",
+            Ending::NoReport => "no-report",
+            Ending::UnreadableReport { .. } => "unreadable-report",
+            Ending::Unsuccessful { .. } => "unsuccessful",
+            Ending::NoRows => "no-rows",
+            Ending::AllRejected { .. } => "all-rejected",
+            Ending::Incomplete => "incomplete",
+            Ending::OfAnotherRun { .. } => "of-another-run",
+        }
+    }
+
     /// What a receipt keeps of it: words that are still true when the task has gone on and stopped.
     pub fn lasting(&self) -> String {
         match self {
-            Ending::TimedOut { status, waited } => {
+            Ending::TimedOut { status, waited, .. } => {
                 format!("its end was not waited for, it was {status} after {}", humantime(waited))
             }
-            Ending::Detached => "its end was not watched".to_owned(),
+            Ending::Detached { .. } => "its end was not watched".to_owned(),
             other => other.to_string(),
         }
     }
 
-    /// Whether the task goes on without us.
-    pub fn goes_on(&self) -> bool {
-        matches!(self, Ending::TimedOut { .. } | Ending::Detached)
-    }
-
-    /// What to do about it.
-    pub fn hint(&self) -> &'static str {
+    /// The task, when it goes on without us.
+    pub fn goes_on(&self) -> Option<&str> {
         match self {
-            Ending::NotPlaced(failures) => {
-                failures.first().map_or("try again", |failure| failure_hint(&failure.reason))
-            }
-            Ending::Vanished => "try again; if it happens twice, look for RunTask in CloudTrail",
-            Ending::TimedOut { .. } => "only a run that is waited for to its end counts; --timeout gives it longer",
-            Ending::Detached => "only a run that is watched to its end counts",
-            Ending::Unwatched { .. } => {
-                "when the cause is gone and the task has stopped, trigger it again; looking needs ecs:DescribeTasks"
-            }
-            Ending::Interrupted => "trigger it again",
-            Ending::NeverStarted { reason } => start_hint(reason),
-            Ending::NoExitCode { .. } => {
-                "compare the container's name in deploy.toml with the task definition's, and look at the task in the ECS console"
-            }
-            Ending::StoppedByPerson { .. } => "trigger it again when nobody needs it stopped",
-            Ending::TakenAway { .. } => "trigger it again",
-            Ending::NotAsAsked { .. } => {
-                "look at the schedule's Input and at the task definition; `deploy plan` shows what deploy wants"
-            }
-            Ending::OutOfMemory { .. } => {
-                "give the task definition more memory; a new revision needs `deploy apply --disabled` and a new run"
-            }
-            Ending::Failed { outcomes, .. } if outcomes.contains(&Outcome::Usage) => {
-                "compare the command in deploy.toml with the --help of the image's version"
-            }
-            Ending::Failed { outcomes, .. } if outcomes.contains(&Outcome::Misconfigured) => {
-                "look at the container's key, database settings and schema; its log says which"
-            }
-            Ending::Failed { outcomes, .. } if outcomes.contains(&Outcome::Withheld) => {
-                "look at what would be deactivated before you confirm it; the changes are in the database already"
-            }
-            Ending::Failed { .. } => "read the container's log",
-            Ending::LogNotRead { .. } => {
-                "you need logs:GetLogEvents on the log group of the container; without a log, gate.proof = \"exit-code\" is what remains"
-            }
-            Ending::NoReport => {
-                "is this the image of `ingest`? A job that prints no report needs gate.proof = \"exit-code\" in deploy.toml"
-            }
-            Ending::UnreadableReport { .. } => "use a `deploy` and an `ingest` of the same version",
-            Ending::Unsuccessful { outcome: Outcome::Skipped, .. } => {
-                "wait until the other run has ended, then trigger this one again"
-            }
-            Ending::Unsuccessful { .. } => {
-                "the report and the exit code disagree: use a `deploy` and an `ingest` of the same version"
-            }
-            Ending::NoRows => "is DATA_GO_KR_BASE_URL the right one?",
-            Ending::AllRejected { .. } => {
-                "look into ingest_rejects for the reason: the data set's shape may have changed"
-            }
-            Ending::Incomplete => {
-                "trigger it again when the portal is quiet; pages that shift during a crawl are the usual cause"
-            }
-            Ending::OfAnotherRun { .. } => {
-                "does the container print a line that it was given, or is its clock wrong? Only the run's own report counts"
-            }
+            Ending::TimedOut { task, .. } | Ending::Detached { task } | Ending::Unwatched { task, .. } => Some(task),
+            _ => None,
         }
-    }
-}
-
-/// What a person does about an outcome of the container.
-pub fn next_step(outcome: Outcome) -> &'static str {
-    let (container, exit_code) = (String::new(), i32::from(outcome.exit_code()));
-    Ending::Failed { container, exit_code, outcomes: vec![outcome], error: None }.hint()
-}
-
-/// ECS's reasons are codes for an EC2 cluster and sentences for Fargate.
-fn failure_hint(reason: &str) -> &'static str {
-    match reason {
-        reason if reason.contains("apacity") => "try again later; subnets in several availability zones make it rarer",
-        reason if reason.starts_with("RESOURCE") => {
-            "the cluster has no room for the task's CPU, memory or network interface"
-        }
-        "AGENT" => "an instance's ECS agent is disconnected",
-        "MISSING" | "INACTIVE" => "something that the request names is gone; `deploy plan` shows what",
-        _ => "look the reason up under \"API failures messages\" in the ECS guide",
-    }
-}
-
-/// The three causes of "unable to pull secrets" look alike and need different people.
-fn start_hint(reason: &str) -> &'static str {
-    let has = |words: &str| reason.contains(words);
-    if has("AccessDenied") || has("not authorized") {
-        "the execution role may not read the secret; `deploy plan` compares its policy. A policy that is seconds old needs one more try"
-    } else if has("nvalid ssm parameters") || has("ParameterNotFound") {
-        "the parameter is not in this account and region; `deploy apply --disabled` writes it"
-    } else if has("deadline exceeded") || has("imeout") {
-        "the subnet has no way to SSM, ECR or the logs: a NAT, VPC endpoints, or assign_public_ip = true in a public subnet"
-    } else if has("CannotPull") || has("pull image") || has("failed to resolve ref") {
-        "the image cannot be pulled: does the tag exist, and may the execution role read the repository?"
-    } else if has("log group does not exist") || has("log stream") {
-        "create the log group that the task definition names; the execution role may not"
-    } else if has("unable to assume the role") {
-        "the role's trust policy must name ecs-tasks.amazonaws.com; a role that is seconds old needs one more try"
-    } else {
-        "look at the task in the ECS console: stopped tasks are kept for about an hour"
     }
 }
 
@@ -281,8 +304,23 @@ fn meaning(exit_code: i32, outcomes: &[Outcome], error: &Option<String>) -> Stri
     }
 }
 
-fn held_by(holder: &Option<String>) -> String {
-    holder.as_ref().map(|run| format!(" (run {run})")).unwrap_or_default()
+fn beside(others: &[String]) -> String {
+    if others.is_empty() { String::new() } else { format!("; beside it: {}", others.join(", ")) }
+}
+
+fn withheld(reason: WithheldReason) -> &'static str {
+    match reason {
+        WithheldReason::UnprovenSnapshot => "the snapshot is not proven complete",
+        WithheldReason::UnnamedRow => "a row has no name or institution code that can be read",
+        WithheldReason::OverCap => "that is more than a run may believe by itself",
+    }
+}
+
+fn skipped(holder: &Option<String>) -> String {
+    match holder {
+        Some(run) => format!("run {run} is at work"),
+        None => Outcome::Skipped.meaning().to_owned(),
+    }
 }
 
 /// `95 s` as `1m 35s`.

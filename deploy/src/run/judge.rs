@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use super::ending::Ending;
 use crate::config::Proof;
-use crate::model::run_task::{Launch, ManualRun};
+use crate::model::run_task::{Launch, Run};
 use crate::model::task::{Container, Task};
 
 /// What the log stream of the task's container held.
@@ -53,7 +53,20 @@ impl Proven {
 }
 
 /// Judges a task that has stopped.
-pub fn judge(asked: &ManualRun, task: &Task, report: &Report, proof: Proof) -> Result<Proven, Ending> {
+pub fn judge(asked: &Run, task: &Task, report: &Report, proof: Proof) -> Result<Proven, Ending> {
+    let (container, code) = as_asked(asked, task)?;
+    if code != 0 {
+        return Err(failed(task, container, code, report));
+    }
+    let report = match proof {
+        Proof::ExitCode => None,
+        Proof::RunReport => Some(succeeded_with_rows(asked, task, report)?),
+    };
+    Ok(Proven { task: task.clone(), image_digest: container.image_digest.clone(), report })
+}
+
+/// The job's container and its exit code, when the task was the one that was asked for and ended by itself.
+pub fn as_asked<'a>(asked: &Run, task: &'a Task) -> Result<(&'a Container, i32), Ending> {
     let name = &asked.task().container;
     let container = task.container(name).ok_or_else(|| no_exit_code(task, name, None))?;
     let code = container.exit_code.ok_or_else(|| no_exit_code(task, name, Some(container)))?;
@@ -65,18 +78,15 @@ pub fn judge(asked: &ManualRun, task: &Task, report: &Report, proof: Proof) -> R
         _ => {}
     }
     // Before the exit code: a job whose command was dropped fails too, and the dropped command is what to repair.
+    let places = not_replaced(task);
+    if !places.is_empty() {
+        return Err(Ending::NotReplaced { exit_code: code, places });
+    }
     let differences = differences(asked, task);
     if !differences.is_empty() {
         return Err(Ending::NotAsAsked { exit_code: code, differences });
     }
-    if code != 0 {
-        return Err(failed(name, code, container, report));
-    }
-    let report = match proof {
-        Proof::ExitCode => None,
-        Proof::RunReport => Some(succeeded_with_rows(asked, task, report)?),
-    };
-    Ok(Proven { task: task.clone(), image_digest: container.image_digest.clone(), report })
+    Ok((container, code))
 }
 
 fn no_exit_code(task: &Task, name: &str, container: Option<&Container>) -> Ending {
@@ -91,7 +101,7 @@ fn no_exit_code(task: &Task, name: &str, container: Option<&Container>) -> Endin
     }
 }
 
-fn failed(name: &str, code: i32, container: &Container, report: &Report) -> Ending {
+fn failed(task: &Task, container: &Container, code: i32, report: &Report) -> Ending {
     if let Some(reason) = container.reason.as_ref().filter(|reason| reason.starts_with("OutOfMemory")) {
         return Ending::OutOfMemory { exit_code: code, reason: reason.clone() };
     }
@@ -100,30 +110,43 @@ fn failed(name: &str, code: i32, container: &Container, report: &Report) -> Endi
         Report::Found(report) if i32::from(report.outcome.exit_code()) == code => Some(report),
         _ => None,
     };
+    if let Some(withheld) = said.and_then(|report| report.withheld.as_ref()) {
+        return Ending::Withheld { deactivations: withheld.deactivations, reason: withheld.reason };
+    }
+    // A container that was killed may have been so because another one, which is essential, ended by itself.
+    let others = task.containers.iter().filter(|other| code > 128 && other.name != container.name);
+    let ended = |code: &i32| (1..=128).contains(code);
+    let others = others.filter_map(|other| Some((&other.name, other.exit_code.filter(ended)?)));
     Ending::Failed {
-        container: name.to_owned(),
+        container: container.name.clone(),
         exit_code: code,
         outcomes: said.map_or_else(|| outcomes_of(code), |report| vec![report.outcome]),
         error: said.and_then(|report| report.error.as_ref()).map(|error| error.message.clone()),
+        others: others.map(|(name, code)| format!("{name} {code}")).collect(),
     }
 }
 
 /// How much earlier than its task a report may claim to have begun: the clocks of ECS and of the container may differ.
 const SKEW_S: i64 = 60;
 
-fn succeeded_with_rows(asked: &ManualRun, task: &Task, report: &Report) -> Result<Box<RunReport>, Ending> {
+fn succeeded_with_rows(asked: &Run, task: &Task, report: &Report) -> Result<Box<RunReport>, Ending> {
     let report = match report {
         Report::Found(report) => report,
         Report::Unreadable(why) => return Err(Ending::UnreadableReport { why: why.clone() }),
         Report::Missing => return Err(Ending::NoReport),
         Report::NotRead(why) => return Err(Ending::LogNotRead { why: why.clone() }),
     };
-    if report.outcome != Outcome::Succeeded {
-        let holder = report.skip.as_ref().and_then(|skip| skip.holder_run_id.as_ref());
-        return Err(Ending::Unsuccessful { outcome: report.outcome, holder: holder.map(ToString::to_string) });
+    match report.outcome {
+        Outcome::Succeeded => {}
+        Outcome::Skipped => {
+            let holder = report.skip.as_ref().and_then(|skip| skip.holder_run_id.as_ref());
+            return Err(Ending::Skipped { holder: holder.map(ToString::to_string) });
+        }
+        outcome => return Err(Ending::Unsuccessful { outcome }),
     }
-    if report.trigger != Trigger::Manual {
-        let why = format!("it says trigger={}, and this run was started by a person", report.trigger);
+    if report.trigger != asked.trigger() {
+        let starter = if asked.trigger() == Trigger::Manual { "a person" } else { "the schedule" };
+        let why = format!("it says trigger={}, and this run was started by {starter}", report.trigger);
         return Err(Ending::UnreadableReport { why });
     }
     // Whatever else it says: a line that was printed last month, or that is printed every time, is no news of this run.
@@ -162,8 +185,21 @@ fn reason(task: &Task, container: Option<&Container>) -> String {
     if words.is_empty() { "AWS gives no reason".to_owned() } else { words.join("; ") }
 }
 
+/// Where the task holds a placeholder of Scheduler's as it is. No request of ours asks for one.
+fn not_replaced(task: &Task) -> Vec<String> {
+    let literal = |text: &str| text.contains("<aws.scheduler.");
+    let mut places = Vec::new();
+    places.extend(task.started_by.as_deref().filter(|text| literal(text)).map(|_| "startedBy".to_owned()));
+    for container in &task.overrides {
+        places.extend(container.command.iter().find(|text| literal(text)).map(|_| "the command".to_owned()));
+        let variables = container.environment.iter().filter(|(_, value)| literal(value));
+        places.extend(variables.map(|(name, _)| format!("variable {name}")));
+    }
+    places
+}
+
 /// Where the task is not the one that was asked for. AWS does not show security groups and public addresses of a task.
-fn differences(asked: &ManualRun, task: &Task) -> Vec<String> {
+fn differences(asked: &Run, task: &Task) -> Vec<String> {
     let wanted = asked.task();
     let mut found = Vec::new();
     let mut compare = |what: &str, is: Option<&str>, wanted: &str| {

@@ -1,11 +1,20 @@
 //! What a person sees while they wait, on stderr: one line that is rewritten on a terminal, one line a change elsewhere. The
-//! container's own lines pass above it.
+//! container's own lines pass above it, or are the data of the command.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use super::ending::humantime;
-use super::readable::readable;
+use super::readable::{harmless, readable};
+
+/// Where the container's lines go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lines {
+    /// Beside the progress, made readable: the command's data is its verdict.
+    Beside,
+    /// To stdout, as they were printed: they are the command's data.
+    Data,
+}
 
 /// The progress of one wait.
 #[derive(Debug)]
@@ -13,12 +22,16 @@ pub struct Progress {
     since: Instant,
     terminal: bool,
     state: String,
+    lines: Lines,
+    /// Whether stdout is a terminal, which would obey what a line says to it.
+    obeys: bool,
 }
 
 impl Progress {
     /// Starts the clock.
-    pub fn begin() -> Progress {
-        Progress { since: Instant::now(), terminal: std::io::stderr().is_terminal(), state: String::new() }
+    pub fn begin(lines: Lines) -> Progress {
+        let (terminal, obeys) = (std::io::stderr().is_terminal(), std::io::stdout().is_terminal());
+        Progress { since: Instant::now(), terminal, state: String::new(), lines, obeys }
     }
 
     /// How long we have waited.
@@ -37,19 +50,30 @@ impl Progress {
         }
     }
 
-    /// A line of the container's log.
-    pub fn log(&mut self, line: &str) {
-        self.clear();
-        err!("  | {}", readable(line));
-        if self.terminal {
+    /// The clock goes on.
+    pub fn tick(&self) {
+        if self.terminal && !self.state.is_empty() {
             self.draw();
         }
     }
 
-    /// Ends the line.
-    pub fn end(&mut self) {
+    /// A line of the container's log.
+    pub fn log(&mut self, line: &str) {
         self.clear();
-        self.terminal = false;
+        match self.lines {
+            Lines::Beside => err!("  | {}", readable(line)),
+            Lines::Data if self.obeys => out!("{}", harmless(line)),
+            Lines::Data => out!("{line}"),
+        }
+        self.tick();
+    }
+
+    /// What the run says about itself, where the line itself is not the data.
+    pub fn report(&mut self, line: &str, summary: &str) {
+        match self.lines {
+            Lines::Beside => self.log(summary),
+            Lines::Data => self.log(line),
+        }
     }
 
     fn draw(&self) {
@@ -61,5 +85,12 @@ impl Progress {
         if self.terminal {
             crate::out::progress(format_args!("\r\x1b[2K"));
         }
+    }
+}
+
+/// However the wait ends, nothing is left on the line.
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.clear();
     }
 }

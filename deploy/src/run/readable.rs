@@ -12,8 +12,12 @@ const LEFT_OUT: [&str; 6] = ["timestamp", "level", "message", "target", "span", 
 /// `12:00:01 INFO crawled rows=3555 steady=true`, from a record of JSON; anything else without what a terminal would obey.
 pub fn readable(line: &str) -> String {
     let line = line.trim_end();
-    let text = record(line).unwrap_or_else(|| line.to_owned());
-    text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
+    harmless(&record(line).unwrap_or_else(|| line.to_owned()))
+}
+
+/// A line without what a terminal would obey.
+pub fn harmless(line: &str) -> String {
+    line.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
 
 fn record(line: &str) -> Option<String> {

@@ -3,24 +3,26 @@
 use std::time::Duration;
 
 use super::ending::Ending;
-use crate::cloud::{Aws, CloudError};
+use crate::cloud::{Aws, CloudError, ErrorKind};
 use crate::explain::may_be_propagation;
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::model::run_task::ManualRun;
+use crate::model::run_task::Run;
 use crate::model::task::Task;
 
 /// How long a new role may take until ECS can assume it.
-const ROLE_PROPAGATION: Duration = Duration::from_secs(120);
+pub const ROLE_PROPAGATION: Duration = Duration::from_secs(120);
 
 /// Starts the task. A role that was made seconds ago cannot be assumed yet; that is waited for, and nothing else is tried twice
 /// (the SDK repeats what is safe to repeat: the client token is in the request).
-pub async fn start(aws: &Aws, run: &ManualRun) -> Result<Result<Task, Ending>, CloudError> {
+///
+/// The outer error: no answer came, and nobody knows whether a task was started.
+pub async fn start(aws: &Aws, run: &Run, patience: Duration) -> Result<Result<Task, Ending>, CloudError> {
     let begun = tokio::time::Instant::now();
     let mut pause = Duration::from_secs(1);
     let mut interrupt = Interrupt::listen();
     loop {
         match aws.run_task(run).await {
-            Err(error) if may_be_propagation(&error) && begun.elapsed() < ROLE_PROPAGATION => {
+            Err(error) if may_be_propagation(&error) && begun.elapsed() < patience => {
                 if pause == Duration::from_secs(1) {
                     err!("ECS cannot assume the task's role yet; waiting up to 2 minutes for IAM");
                 }
@@ -29,7 +31,9 @@ pub async fn start(aws: &Aws, run: &ManualRun) -> Result<Result<Task, Ending>, C
                 }
                 pause = (pause * 2).min(Duration::from_secs(10));
             }
-            answer => return Ok(answer?.map_err(Ending::NotPlaced)),
+            Err(error) if matches!(error.kind, ErrorKind::NoCredentials | ErrorKind::Unreachable) => return Err(error),
+            Err(error) => return Ok(Err(Ending::Refused(error))),
+            Ok(answer) => return Ok(answer.map_err(Ending::NotPlaced)),
         }
     }
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::desired::{Desired, role_name};
-use crate::model::{Group, Live, ParameterType, Role, Schedule, Seen, TaskDefinition, tags};
+use crate::model::{Live, ParameterType, Role, Schedule, Seen, TaskDefinition, tags};
 use crate::normalise::Normalisers;
 use crate::plan::{Plan, Sign, Thing};
 
@@ -76,6 +76,8 @@ pub struct Facts {
     pub retention: Option<Seen<Option<u32>>>,
     /// Whether the execution role may read each parameter, and one that is none of its business.
     pub may_read: Vec<(String, Seen<bool>)>,
+    /// Whether the execution role may decrypt with each key of the parameters that is none of AWS's own.
+    pub may_decrypt: Vec<(String, Seen<bool>)>,
     /// Whether it may read a parameter that is not the job's.
     pub may_read_others: Option<Seen<bool>>,
     /// What else the policies of the scheduler's role must allow: (what, whether).
@@ -203,6 +205,17 @@ impl Tree {
         for (name, seen) in &facts.may_read {
             self.allowed(&format!("the execution role may read {name}"), seen);
         }
+        for (key, seen) in &facts.may_decrypt {
+            let name = format!("the execution role may decrypt with {key}");
+            match seen {
+                // Its policies may name the key that the alias stands for, which nobody has looked up.
+                Seen::Present(false) if key.contains("alias/") => {
+                    let found = "no policy allows it by the alias; whether one does by the key's ARN was not looked at";
+                    self.say(&name, Verdict::Skip, How::NotChecked, found);
+                }
+                seen => self.allowed(&name, seen),
+            }
+        }
         match &facts.may_read_others {
             Some(Seen::Present(true)) => {
                 let found = "it may read parameters that this job does not have: see its other policies";
@@ -274,17 +287,10 @@ impl Tree {
     fn schedule(&mut self, desired: &Desired, live: &Live, plan: &Plan) {
         self.branch = "schedule";
         let name = format!("group {}", desired.timing().group);
-        match &live.group {
-            Seen::Present(Group { tags: None, .. }) => {
-                self.say(&name, Verdict::Hidden, How::NotChecked, "scheduler:ListTagsForResource denied");
-            }
-            seen => self.look(&name, How::Proven, seen, |group| {
-                match group.tags.as_ref().is_some_and(|found| tags::are_ours(found, &desired.job.name)) {
-                    true => Ok("ours by its tags".to_owned()),
-                    false => Err("its tags are not those of this job".to_owned()),
-                }
-            }),
-        }
+        self.look(&name, How::Proven, &live.group, |group| match tags::are_ours(&group.tags, &desired.job.name) {
+            true => Ok("ours by its tags".to_owned()),
+            false => Err("its tags are not those of this job".to_owned()),
+        });
         let name = format!("{}/{}", desired.timing().group, desired.job.name);
         self.look(&name, How::Proven, &live.schedule, |schedule| Ok(schedule.state().to_string()));
         let Some(schedule) = live.schedule.present() else { return };

@@ -9,9 +9,16 @@ use serde_json::{Value, json};
 const SAMPLE: &str = include_str!("../../../templates/deploy.toml");
 
 fn said(text: &str) -> String {
-    let error = Config::parse(text, Path::new("deploy.toml")).expect_err("a mistake");
+    let error = match Config::parse(text, Path::new("deploy.toml")) {
+        Err(error) => error,
+        // The file that it names is judged where it is needed.
+        Ok(config) => match &config.job(None).expect("one job").task_definition {
+            Some(Err(unusable)) => Stop::from(unusable).into(),
+            other => panic!("no mistake: {other:?}"),
+        },
+    };
     let stop = error.downcast_ref::<Stop>().expect("a usage error");
-    assert_eq!(stop.exit as u8, 64);
+    assert_eq!(stop.exit.code(), 64);
     format!("{stop}\n    hint: {}\n", stop.hint)
 }
 

@@ -4,53 +4,13 @@ use deploy::cloud::{Aws, Parameters, Roles, Schedules, TaskDefinitions};
 use deploy::desired::{Desired, SCHEDULER_POLICY_NAME};
 use deploy::model::{PolicyDocument, Schedule, Tags};
 use deploy::normalise::Normalisers;
-use deploy::plan::{Plan, Thing, Wish};
+use deploy::plan::{Plan, Sign, Thing, Wish};
 use deploy::secret::SecretValue;
 use serde_json::{Value, json};
 
+use crate::everything::{BOUNDARY, everything, key};
 use crate::inside;
 use crate::scene::{JOB, Scene};
-
-const KEY: &str = "arn:aws:kms:ap-northeast-2:123456789012:key/0a1b2c3d-0000-4000-8000-000000000000";
-const BOUNDARY: &str = "arn:aws:iam::aws:policy/SecurityAudit";
-const QUEUE: &str = "arn:aws:sqs:ap-northeast-2:123456789012:undelivered";
-
-/// A job for which everything is said that can be said.
-fn everything() -> Scene {
-    let scene = Scene::set();
-    let document = json!({
-        "executionRoleArn": scene.world.execution_role, "taskRoleArn": scene.world.task_role, "networkMode": "awsvpc",
-        "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "1024", "ephemeralStorage": { "sizeInGiB": 30 },
-        "containerDefinitions": [{
-            "name": scene.world.container, "image": "123456789012.dkr.ecr.ap-northeast-2.amazonaws.com/job:1",
-            "entryPoint": ["/job"], "command": ["serve", "--all"], "environment": [{ "name": "A", "value": "1" }],
-            "portMappings": [{ "containerPort": 8080, "protocol": "tcp" }], "stopTimeout": 60, "user": "65532",
-            "readonlyRootFilesystem": true,
-            "logConfiguration": { "logDriver": "awslogs", "options": {
-                "awslogs-group": scene.world.log_group, "awslogs-region": "ap-northeast-2", "awslogs-stream-prefix": "app"
-            } },
-        }],
-    });
-    std::fs::write(scene.path().join("task.json"), document.to_string()).unwrap();
-    let groups = format!("{:?}", scene.world.security_groups);
-    scene.edit_config(|config| {
-        *config = config
-            .replace("container = ", "revision = \"latest\"\ntask_definition = \"task.json\"\ncontainer = ")
-            .replace("assign_public_ip = true", &format!(
-                "assign_public_ip = true\nsecurity_groups = {groups}\nenvironment = {{ MODE = \"monthly\" }}\n\
-                 capacity_providers = [{{ name = \"FARGATE_SPOT\", weight = 2, base = 1 }}]\nplatform_version = \"1.4.0\"\n\
-                 tags = {{ team = \"library\" }}"
-            ))
-            .replace("cron = ", &format!(
-                "role_path = \"/jobs/\"\npermissions_boundary = \"{BOUNDARY}\"\ndead_letter_queue = \"{QUEUE}\"\n\
-                 flexible_window = \"15m\"\ncron = "
-            ))
-            .replace("from = ", &format!("kms_key = \"{KEY}\"\nfrom = "));
-    });
-    scene.expect(&["apply", "--disabled", "--yes"], 0);
-    scene.expect(&["plan", "--detailed-exitcode"], 0);
-    scene
-}
 
 /// Every way to a scalar of a document: `/Target/Input`.
 fn leaves(value: &Value, path: &str, found: &mut Vec<String>) {
@@ -124,15 +84,16 @@ impl Watch<'_> {
     /// The plan says of this thing that it is not as wanted.
     async fn sees(&mut self, thing: Thing, field: &str) {
         let plan = self.plan(true).await;
-        let moved = plan
-            .items
-            .iter()
-            .any(|item| item.thing == thing && (!item.steps.is_empty() || item.sign == deploy::plan::Sign::Blocked));
+        let moved =
+            plan.items.iter().any(|item| item.thing == thing && (!item.steps.is_empty() || item.sign == Sign::Blocked));
         assert!(
             moved && !plan.is_empty(),
             "{} {field} drifted, and the plan does not see it: {plan:#?}",
             thing.as_str()
         );
+        let silent = |item: &&deploy::plan::Item| item.sign == Sign::Change && item.details.is_empty();
+        let silent = plan.items.iter().filter(|item| item.thing == thing).find(silent);
+        assert!(silent.is_none(), "{} {field} drifted, and the plan does not say how: {silent:#?}", thing.as_str());
         self.seen.push(format!("{}: {field}", thing.as_str()));
     }
 
@@ -265,9 +226,13 @@ impl Watch<'_> {
         }
         let value =
             || SecretValue::new(b"value".to_vec()).map(|(value, _)| value).unwrap_or_else(|error| panic!("{error}"));
-        self.cloud.overwrite_parameter(&parameter, &value(), Some("alias/another")).await.unwrap();
+        let right_key = self.desired.parameters[0].kms_key.clone().unwrap();
+        self.cloud
+            .overwrite_parameter(&parameter, &value(), Some(key(self.scene, "alias/another").as_str()))
+            .await
+            .unwrap();
         self.sees(Thing::Parameter, "key").await;
-        self.cloud.overwrite_parameter(&parameter, &value(), Some(KEY)).await.unwrap();
+        self.cloud.overwrite_parameter(&parameter, &value(), Some(&right_key)).await.unwrap();
         self.is_quiet().await;
     }
 

@@ -4,7 +4,7 @@ use deploy::receipt::{Owner, Receipt};
 use geuneul::{Outcome, RunReport};
 use serde_json::json;
 
-use crate::scene::{JOB, Scene, report};
+use crate::scene::{JOB, Scene, report, snapshot};
 
 #[test]
 fn enable_refuses_without_a_proof_of_this_very_world() {
@@ -31,16 +31,36 @@ fn enable_refuses_without_a_proof_of_this_very_world() {
     let receipt = prove();
     scene.put_receipt(&receipt.replace("\"fetched\":3555", "\"fetched\":9999"));
     refused("a receipt edited by hand");
+    scene.put_receipt(&receipt[..receipt.len() - 40]);
+    refused("a receipt that is cut off");
+    scene.put_receipt(&receipt.replace("verified-run/1", "verified-run/2").replace("\"path\":", "\"way\":"));
+    refused("a receipt of a version to come");
+    scene.put_receipt("3 minutes ago, I saw it run");
+    refused("no receipt at all");
 
     let owner = Owner { job: JOB.into(), account: scene.world.account.clone(), region: scene.world.region.clone() };
-    let other = Owner { job: "other-job".into(), ..owner.clone() };
-    scene.put_receipt(&Receipt::read(&receipt, &owner).unwrap().to_text(&other).unwrap());
+    let of = |other: Owner| Receipt::read(&receipt, &owner).unwrap().to_text(&other).unwrap();
+    scene.put_receipt(&of(Owner { job: "other-job".into(), ..owner.clone() }));
     refused("the receipt of another job");
+    scene.put_receipt(&of(Owner { account: "210987654321".into(), ..owner.clone() }));
+    refused("the receipt of another account");
+    scene.put_receipt(&of(Owner { region: "us-east-1".into(), ..owner.clone() }));
+    refused("the receipt of another region");
     scene.put_receipt(&receipt);
 
-    scene.edit_config(|config| config.push_str("\n[job.library-sync.gate]\nmax_age = \"0m\"\n"));
+    // The seal notices edits; it is no lock: whoever knows how can put it on anew. So an old proof needs no old clock here.
+    let old = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * 8);
+    scene.put_receipt(&resealed(&receipt, old));
     refused("too old");
-    scene.edit_config(|config| *config = config.replace("0m", "7d"));
+    let young = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(1);
+    scene.put_receipt(&resealed(&receipt, young));
+    refused("of a clock that is wrong");
+    scene.put_receipt(&receipt);
+    scene.edit_config(|config| config.push_str("\n[job.library-sync.gate]\nmax_age = \"7d\"\n"));
+
+    scene.edit_config(|config| *config = config.replace("max_age", "path = \"scheduler\"\nmax_age"));
+    refused("a scheduled path that nobody has tried");
+    scene.edit_config(|config| *config = config.replace("path = \"scheduler\"\n", ""));
 
     scene.edit_config(|config| *config = config.replace("assign_public_ip", "stopped = true\nassign_public_ip"));
     refused("stopped in the configuration");
@@ -88,6 +108,16 @@ fn enable_refuses_without_a_proof_of_this_very_world() {
     });
 }
 
+/// The receipt with another moment in it, and the seal that fits.
+fn resealed(text: &str, at: jiff::Timestamp) -> String {
+    use sha2::{Digest, Sha256};
+    let (before, rest) = text.split_once("\"at\":\"").unwrap();
+    let (_, rest) = rest.split_once('"').unwrap();
+    let (rest, _) = rest.split_once("\"seal\":\"").unwrap();
+    let unsealed = |seal: &str| format!("{before}\"at\":\"{at:.0}\"{rest}\"seal\":\"{seal}\"}}");
+    unsealed(&hex::encode(Sha256::digest(unsealed(""))))
+}
+
 #[test]
 fn enable_changes_the_state_and_nothing_else() {
     let scene = Scene::applied();
@@ -107,4 +137,49 @@ fn enable_changes_the_state_and_nothing_else() {
     scene.aws.forget_calls().unwrap();
     scene.expect(&["enable"], 0);
     assert_eq!(scene.aws.counts().unwrap().get("scheduler:UpdateSchedule"), None);
+}
+
+#[test]
+fn without_a_receipt_it_takes_a_word_and_the_word_stays_until_a_run_is_proven() {
+    let scene = Scene::applied();
+    let usage = |arguments: &[&str]| drop(scene.expect(arguments, 64));
+    usage(&["enable", "--without-receipt"]);
+    usage(&["enable", "--reason=why"]);
+    usage(&["enable", "--without-receipt", "--reason= "]);
+    assert_eq!(scene.schedule()["State"], "DISABLED");
+    let word = ["enable", "--without-receipt", "--reason=원본 서버 점검 중; 다음 달까지 기다릴 수 없음"];
+
+    // A word opens the gate, and nothing else.
+    scene.edit_config(|config| *config = config.replace("assign_public_ip", "stopped = true\nassign_public_ip"));
+    assert_eq!(scene.refusal(&word), "error: the configuration says stopped = true");
+    scene.edit_config(|config| *config = config.replace("stopped = true\n", "").replace("--all", "--some"));
+    assert!(scene.refusal(&word).starts_with("error: enable needs an empty plan"));
+    scene.edit_config(|config| *config = config.replace("--some", "--all"));
+
+    // What cannot be recorded is not done.
+    scene.aws.deny("ssm:PutParameter").unwrap();
+    scene.expect(&word, 1);
+    assert_eq!(scene.schedule()["State"], "DISABLED");
+    scene.aws.clear_faults().unwrap();
+
+    snapshot!(scene, scene.deploy(&word));
+    assert_eq!(scene.schedule()["State"], "ENABLED");
+    snapshot!(scene, ["status"]);
+    // A run that fails does not hide it; the word counts once; a proof takes it away.
+    scene.next_run(&["trying"], 70);
+    scene.expect(&["trigger-now"], 4);
+    let said = scene.transcript(&["status"]);
+    assert!(
+        said.contains("exit code: 5") && said.contains("WITHOUT A PROOF") && said.contains("다음 달까지"),
+        "{said}"
+    );
+    scene.expect(&["disable"], 0);
+    assert!(scene.refusal(&["enable"]).contains("did not prove itself"));
+    scene.next_run(&[&report().to_line()], 0);
+    scene.expect(&["trigger-now"], 0);
+    // Nobody has to give a word where there is a proof: it stays the proof.
+    scene.expect(&word, 0);
+    assert!(scene.receipt().contains("\"verified\":{"), "{}", scene.receipt());
+    let said = scene.transcript(&["status"]);
+    assert!(said.contains("exit code: 0") && !said.contains("WITHOUT A PROOF"), "{said}");
 }

@@ -1,11 +1,17 @@
 //! `iam --for VERB`: with exactly that policy the verb succeeds, and without any one of its actions it does not, or says what it misses.
 
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use deploy::cloud::{Roles, Schedules};
 use deploy::model::{PolicyDocument, State};
+use deploy::one_off;
 use rehearsal::local_aws::User;
 use serde_json::{Value, json};
 
+use crate::everything::say_everything;
 use crate::inside;
+use crate::plan::writes;
 use crate::scene::{JOB, Scene};
 
 /// The policy that `deploy iam` prints.
@@ -39,7 +45,12 @@ fn run(scene: &Scene, caller: &User, arguments: &[&str]) -> (i32, String) {
 }
 
 /// Actions that these stories do not need: what is done once in the life of a job has tests of its own.
-const SELDOM: [(&str, &str); 2] = [("plan", "scheduler:ListSchedules"), ("apply", "iam:DeleteRolePolicy")];
+const SELDOM: [(&str, &str); 3] = [
+    ("plan", "scheduler:ListSchedules"),
+    ("apply", "iam:DeleteRolePolicy"),
+    // Only once a fire time has passed.
+    ("status", "logs:FilterLogEvents"),
+];
 
 /// One verb, or several in a row, that a policy is for.
 struct Story<'a> {
@@ -53,10 +64,28 @@ struct Story<'a> {
 
 impl Story<'_> {
     fn is_exactly_allowed(&self, scene: &Scene) {
+        self.share(scene, 0, 1);
+    }
+
+    /// What the policy has beyond another's is missed; the rest is the other's, which has a story of its own.
+    fn adds_to(&self, scene: &Scene, other: &str) {
+        let count = |whom: &str| without_one(&policy(scene, whom)).len();
+        let other = count(other);
+        assert!(other < count(self.whom), "{} adds nothing", self.whom);
+        self.share(scene, other, 1);
+    }
+
+    /// Every so many-th action, from a first one on, in one world.
+    fn share(&self, scene: &Scene, first: usize, step: usize) {
         let policy = policy(scene, self.whom);
+        let moved = Cell::new(true);
         let tell = |policy: &Value| -> (bool, String) {
             let caller = scene.aws.user(self.whom, policy).unwrap();
-            (self.begin)(scene);
+            // What was refused before it wrote anything has left the world as it was.
+            if moved.replace(true) {
+                (self.begin)(scene);
+            }
+            scene.aws.forget_calls().unwrap();
             let mut all = String::new();
             for (i, (arguments, code)) in self.commands.iter().enumerate() {
                 if i > 0 {
@@ -65,6 +94,7 @@ impl Story<'_> {
                 let (ended, said) = run(scene, &caller, arguments);
                 all += &said;
                 if ended != *code {
+                    moved.set(!writes(scene).is_empty());
                     return (false, format!("deploy {arguments:?} ended with {ended}\n{all}"));
                 }
             }
@@ -75,14 +105,15 @@ impl Story<'_> {
             |said: &str| ["denied", "not authorized", "could not be seen"].iter().any(|words| said.contains(words));
         assert!(succeeds && !misses(&said), "{} with all of {policy:#}:\n{said}", self.whom);
         let all = without_one(&policy);
-        let needless = all.iter().filter(|(action, _)| !SELDOM.contains(&(self.whom, action.as_str())));
+        let needless =
+            all.iter().skip(first).step_by(step).filter(|(action, _)| !SELDOM.contains(&(self.whom, action.as_str())));
         let needless = needless.filter(|(action, less)| {
             let (succeeds, said) = tell(less);
             succeeds && !(misses(&said) && (said.contains(action) || said.contains("could not be seen")))
         });
         let needless: Vec<_> = needless.map(|(action, _)| action).collect();
         assert!(needless.is_empty(), "{} does not miss {needless:?}", self.whom);
-        println!("{}: succeeds with exactly these {} actions, and misses each", self.whom, all.len());
+        println!("{}: succeeds with exactly these {} actions, and misses each that was left out", self.whom, all.len());
     }
 }
 
@@ -99,12 +130,15 @@ fn what_only_looks_is_exactly_allowed() {
     scene.expect(&["trigger-now"], 0);
     read(&scene, "plan", &["plan", "--detailed-exitcode"], 0);
     read(&scene, "status", &["status"], 0);
+    read(&scene, "history", &["history"], 0);
     read(&scene, "verify", &["verify"], 0);
 }
 
+/// With everything said that can be said: a boundary, a path, a key of one's own, a dead-letter queue.
 #[test]
 fn apply_is_exactly_allowed() {
     let scene = Scene::enforcing();
+    say_everything(&scene);
     let begin = |scene: &Scene| {
         scene.expect(&["destroy", "--yes"], 0);
         // A revision without the secret, so that one has to be registered.
@@ -127,26 +161,136 @@ fn apply_is_exactly_allowed() {
             }] });
             let role = format!("{JOB}-scheduler");
             cloud.update_trust(&role, &PolicyDocument(anybody.to_string())).await.unwrap();
+            cloud.put_boundary(&role, "arn:aws:iam::aws:policy/ReadOnlyAccess").await.unwrap();
         });
+        leave_a_one_off(scene);
     };
     let apply: (&[&str], i32) = (&["apply", "--disabled", "--yes"], 0);
     Story { whom: "apply", begin: &begin, meanwhile: &drift, commands: &[apply, apply] }.is_exactly_allowed(&scene);
 }
 
+fn unproven(scene: &Scene) {
+    let receipt = scene.receipt_parameter();
+    inside::run(async { inside::cloud(scene).await.delete_parameter(&receipt).await }).unwrap();
+}
+
 #[test]
-fn trigger_now_and_enable_are_exactly_allowed() {
+fn trigger_now_is_exactly_allowed() {
+    // A run is mostly waited for: two worlds at once, each with half of the actions.
+    let half = |first: usize| {
+        let scene = Scene::enforcing();
+        scene.expect(&["apply", "--disabled", "--yes"], 0);
+        let commands: [(&[&str], i32); 1] = [(&["trigger-now"], 0)];
+        Story { whom: "trigger", begin: &unproven, meanwhile: &nothing, commands: &commands }.share(&scene, first, 2);
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| half(0));
+        half(1);
+    });
+}
+
+#[test]
+fn enable_is_exactly_allowed() {
     let scene = Scene::enforcing();
     scene.expect(&["apply", "--disabled", "--yes"], 0);
-    let unproven = |scene: &Scene| {
-        let receipt = scene.receipt_parameter();
-        inside::run(async { inside::cloud(scene).await.delete_parameter(&receipt).await }).unwrap();
-    };
-    let story = Story { whom: "trigger", begin: &unproven, meanwhile: &nothing, commands: &[(&["trigger-now"], 0)] };
-    story.is_exactly_allowed(&scene);
     scene.expect(&["trigger-now"], 0);
     let disabled = |scene: &Scene| drop(scene.expect(&["disable"], 0));
     let story = Story { whom: "enable", begin: &disabled, meanwhile: &nothing, commands: &[(&["enable"], 0)] };
     story.is_exactly_allowed(&scene);
+    // Whoever may only do that may not go without a proof.
+    let word: &[&str] = &["enable", "--without-receipt", "--reason=why"];
+    let fresh = |scene: &Scene| {
+        scene.expect(&["disable"], 0);
+        let receipt = scene.receipt_parameter();
+        drop(inside::run(async { inside::cloud(scene).await.delete_parameter(&receipt).await }));
+    };
+    fresh(&scene);
+    let caller = scene.aws.user("enable", &policy(&scene, "enable")).unwrap();
+    assert_eq!(run(&scene, &caller, word).0, 1);
+    // First where there is no receipt yet, then where there is one.
+    let commands = [(word, 0), (word, 0)];
+    let story = Story { whom: "enable-without-receipt", begin: &fresh, meanwhile: &disabled, commands: &commands };
+    story.adds_to(&scene, "enable");
+}
+
+/// What a killed run left behind: a one-off schedule that will never fire.
+fn leave_a_one_off(scene: &Scene) {
+    inside::run(async {
+        let cloud = inside::cloud(scene).await;
+        let job = cloud.schedule(JOB, JOB).await.unwrap();
+        let input = job.input().unwrap().to_owned();
+        let left = one_off::schedule(&job, JOB, input, "2026-01-01T00:00:00Z".parse().unwrap());
+        drop(cloud.create_schedule(&left).await); // it may be there already
+    });
+}
+
+#[test]
+fn trigger_now_via_scheduler_is_exactly_allowed() {
+    let scene = Scene::enforcing();
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    let begin = |scene: &Scene| {
+        let parameters = [scene.receipt_parameter(), format!("/geuneul-deploy/{JOB}/scheduled-path")];
+        inside::run(async {
+            let cloud = inside::cloud(scene).await;
+            for parameter in &parameters {
+                cloud.delete_parameter(parameter).await.unwrap();
+            }
+        });
+        leave_a_one_off(scene);
+    };
+    let commands: [(&[&str], i32); 1] = [(&["trigger-now", "--via-scheduler"], 0)];
+    // Scheduler's clock is at the one-off schedule's moment as soon as there is one.
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let aws = &scene.aws;
+        let over = &over;
+        scope.spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                let _none_yet = aws.advance_to_next_fire(&format!("{JOB}/once.{JOB}"));
+            }
+        });
+        let _ends = End(over);
+        let whom = "trigger-via-scheduler";
+        Story { whom, begin: &begin, meanwhile: &nothing, commands: &commands }.is_exactly_allowed(&scene);
+    });
+}
+
+/// Ends the other thread, also when this one panics.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn working_the_job_is_exactly_allowed() {
+    let scene = Scene::enforcing();
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    scene.expect(&["trigger-now"], 0);
+    let said = String::from_utf8(scene.expect(&["logs"], 0).stderr).unwrap();
+    let newest = said.split_whitespace().nth(1).unwrap();
+    read(&scene, "attach", &["attach", newest], 0);
+    read(&scene, "run", &["run", "--", "x"], 0);
+    let forgotten = |scene: &Scene| scene.aws.hide_tasks(1).unwrap();
+    let commands: [(&[&str], i32); 2] = [(&["logs"], 0), (&["logs"], 0)];
+    Story { whom: "logs", begin: &nothing, meanwhile: &forgotten, commands: &commands }.is_exactly_allowed(&scene);
+
+    // A task each, so that each story has one to stop; what has stopped needs no right to stop it.
+    scene.next_script("exec sleep 600");
+    let whole = policy(&scene, "stop");
+    let stop = |policy: &Value| {
+        scene.expect(&["run", "--no-wait", "--", "x"], 0);
+        let listed = scene.call("ecs", "ListTasks", &json!({ "cluster": scene.world.cluster }));
+        let task = listed["taskArns"].as_array().unwrap().last().unwrap().as_str().unwrap().to_owned();
+        run(&scene, &scene.aws.user("stop", policy).unwrap(), &["stop", &task])
+    };
+    assert_eq!(stop(&whole).0, 0);
+    for (action, less) in without_one(&whole) {
+        let (code, said) = stop(&less);
+        assert!(code == 1 && said.contains(&action), "{action}: {said}");
+    }
 }
 
 #[test]
@@ -160,8 +304,11 @@ fn disable_and_destroy_are_exactly_allowed() {
             let schedule = cloud.schedule(JOB, JOB).await.unwrap().with_state(State::Enabled);
             cloud.update_schedule(&schedule).await.unwrap();
         });
+        // Something to be ended; what an earlier story left running will do.
+        drop(scene.deploy(&["trigger-now", "--no-wait"]).output().unwrap());
     };
-    let commands: [(&[&str], i32); 2] = [(&["disable"], 0), (&["disable", "--delete"], 0)];
+    scene.next_script("sleep 600");
+    let commands: [(&[&str], i32); 2] = [(&["disable", "--stop-running"], 0), (&["disable", "--delete"], 0)];
     Story { whom: "disable", begin: &enabled, meanwhile: &nothing, commands: &commands }.is_exactly_allowed(&scene);
     let applied = |scene: &Scene| drop(scene.expect(&["apply", "--disabled", "--yes"], 0));
     let commands: [(&[&str], i32); 1] = [(&["destroy", "--yes"], 0)];

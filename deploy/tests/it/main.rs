@@ -1,27 +1,42 @@
 //! The tests of `deploy`, one binary.
 
 mod apply;
+mod check;
 mod config;
 mod destroy;
 mod disable;
 mod drift;
 mod enable;
+mod endings;
+mod everything;
 mod faults;
 mod help;
 mod iam;
 mod inside;
+mod keys;
+mod lines;
 mod memory;
 mod normalise;
+mod operator;
+mod ownership;
 mod plan;
 mod properties;
 mod proxy;
 mod purity;
+#[path = "../../src/run/judge/sample.rs"]
+mod sample;
 mod saved;
 mod scene;
+mod secrets;
+mod sequences;
+mod standing;
 mod status;
 mod story;
+mod terminal;
 mod trigger_now;
 mod truth;
 mod unproven;
 mod verify;
+mod via_scheduler;
 mod ways;
+mod worlds;

@@ -7,7 +7,8 @@ use deploy::cloud::{
     Answer, CloudError, Clusters, ErrorKind, LogGroups, Parameters, Receipts, Roles, Schedules, TaskDefinitions, Whoami,
 };
 use deploy::model::{
-    Elsewhere, Group, Identity, NewRole, Parameter, ParameterType, PolicyDocument, Role, Schedule, Tags, TaskDefinition,
+    Elsewhere, Group, Identity, NewRole, Parameter, ParameterType, PolicyDocument, Role, RolePolicies, Schedule, Tags,
+    TaskDefinition,
 };
 use deploy::secret::SecretValue;
 use serde_json::{Map, Value, json};
@@ -24,6 +25,8 @@ pub struct World {
     pub policies: BTreeMap<(String, String), PolicyDocument>,
     pub groups: BTreeMap<String, Tags>,
     pub schedules: BTreeMap<(String, String), Schedule>,
+    /// Receipts and records, by their parameters' names.
+    pub texts: BTreeMap<String, String>,
 }
 
 /// The world, with a count of writes, and a write at which it breaks off.
@@ -41,6 +44,16 @@ impl Memory {
 
     pub fn world(&self) -> World {
         self.world.borrow().clone()
+    }
+
+    /// What somebody else does.
+    pub fn change(&self, change: impl FnOnce(&mut World)) {
+        change(&mut self.world.borrow_mut());
+    }
+
+    /// The same world, which breaks off at another write.
+    pub fn breaking(&self, at: Option<usize>) -> Memory {
+        Memory::new(self.world(), at)
     }
 
     fn read<T>(&self, thing: &str, get: impl FnOnce(&World) -> Option<T>) -> Answer<T> {
@@ -133,7 +146,13 @@ impl Parameters for Memory {
 
 impl TaskDefinitions for Memory {
     async fn task_definition(&self, reference: &str) -> Answer<TaskDefinition> {
-        self.read(reference, |world| world.families.get(reference)?.last().cloned())
+        let is_active = |one: &&TaskDefinition| one.text("status") == Some("ACTIVE");
+        self.read(reference, |world| match reference.starts_with("arn:") {
+            true => {
+                world.families.values().flatten().find(|one| one.text("taskDefinitionArn") == Some(reference)).cloned()
+            }
+            false => world.families.get(reference)?.iter().rfind(is_active).cloned(),
+        })
     }
 
     async fn register(&self, members: &Map<String, Value>, tags: &Tags) -> Answer<TaskDefinition> {
@@ -153,6 +172,13 @@ impl Roles for Memory {
 
     async fn role_policy(&self, role: &str, policy: &str) -> Answer<PolicyDocument> {
         self.read(policy, |world| world.policies.get(&(role.into(), policy.into())).cloned())
+    }
+
+    async fn role_policies(&self, role: &str) -> Answer<RolePolicies> {
+        self.read(role, |world| {
+            let inline = world.policies.keys().filter(|(of, _)| of == role).map(|(_, policy)| policy.clone()).collect();
+            world.roles.contains_key(role).then_some(RolePolicies { inline, attached: Vec::new() })
+        })
     }
 
     async fn create_role(&self, role: &NewRole) -> Answer<()> {
@@ -204,7 +230,7 @@ impl Roles for Memory {
 
 impl Schedules for Memory {
     async fn group(&self, name: &str, _arn: &str) -> Answer<Group> {
-        let group = |tags: &Tags| Group { name: name.into(), tags: Some(tags.clone()) };
+        let group = |tags: &Tags| Group { name: name.into(), tags: tags.clone() };
         self.read(name, |world| world.groups.get(name).map(group))
     }
 
@@ -287,6 +313,10 @@ impl Clusters for Memory {
 
 impl Receipts for Memory {
     async fn receipt(&self, name: &str) -> Answer<String> {
-        Err(missing(name))
+        self.read(name, |world| world.texts.get(name).cloned())
+    }
+
+    async fn receipts(&self, names: [&str; 2]) -> Answer<[Option<String>; 2]> {
+        Ok(names.map(|name| self.world.borrow().texts.get(name).cloned()))
     }
 }

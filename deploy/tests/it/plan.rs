@@ -66,6 +66,35 @@ fn what_somebody_else_changed_is_seen_named_and_put_right() {
 }
 
 #[test]
+fn what_else_our_role_may_do_is_shown_and_left() {
+    let scene = Scene::applied();
+    let role = format!("{JOB}-scheduler");
+    scene.put_role_policy(&role, "extra", &json!({ "Effect": "Allow", "Action": "s3:*", "Resource": "*" }));
+    scene.attach_policy(&role, "arn:aws:iam::aws:policy/ReadOnlyAccess");
+    let said = scene.transcript(&["plan", "--detailed-exitcode"]);
+    assert!(said.contains("exit code: 0") && said.contains("what else it may do is not ours"), "{said}");
+    assert!(
+        said.contains("      inline    extra, not ours") && said.contains("      attached  ReadOnlyAccess, not ours"),
+        "{said}"
+    );
+    // Who may assume it is told statement by statement, and its conditions with their operators.
+    let arn = format!("arn:aws:scheduler:ap-northeast-2:123456789012:schedule-group/{JOB}");
+    let condition =
+        json!({ "StringEquals": { "aws:SourceAccount": "123456789012" }, "ArnEquals": { "aws:SourceArn": arn } });
+    let principal = json!({ "Service": "scheduler.amazonaws.com" });
+    let trust =
+        json!({ "Effect": "Allow", "Principal": principal, "Action": "sts:AssumeRole", "Condition": condition });
+    scene.put_trust(&role, &trust);
+    snapshot("plan_of_a_role_that_others_changed", scene.transcript(&["plan"]));
+    scene.aws.deny("iam:ListAttachedRolePolicies").unwrap();
+    let said = scene.transcript(&["plan"]);
+    assert!(said.contains("could not look for more policies: iam:ListAttachedRolePolicies denied"), "{said}");
+    scene.aws.allow("iam:ListAttachedRolePolicies").unwrap();
+    let said = String::from_utf8(scene.expect(&["destroy", "--yes"], 0).stdout).unwrap();
+    assert!(said.contains("somebody gave it the policy extra, which is not ours"), "{said}");
+}
+
+#[test]
 fn what_could_not_be_looked_at_is_shown_and_never_guessed() {
     let scene = Scene::set();
     for action in ["iam:GetRole", "ssm:DescribeParameters", "scheduler:GetSchedule"] {

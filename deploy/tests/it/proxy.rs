@@ -11,6 +11,8 @@ use serde_json::Value;
 use crate::scene::Scene;
 
 type Change = Arc<dyn Fn(&mut Value) + Send + Sync>;
+/// Which call's answers are changed, and how.
+type Answers = Option<(&'static str, Change)>;
 type After = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// A forwarding HTTP server on loopback. It ends with the test's process.
@@ -21,17 +23,29 @@ pub struct Proxy {
 impl Proxy {
     /// Forwards to `endpoint`; the body of each RunTask is changed on the way.
     pub fn start(endpoint: &str, change: impl Fn(&mut Value) + Send + Sync + 'static) -> Proxy {
-        Proxy::with(endpoint, Arc::new(change), Arc::new(|_| ()))
+        Proxy::of(endpoint, "AmazonEC2ContainerServiceV20141113.RunTask", change)
     }
 
-    fn with(endpoint: &str, change: Change, after: After) -> Proxy {
+    /// The same for another call; calls are named as for [`between`], by how the name begins.
+    pub fn of(endpoint: &str, call: &str, change: impl Fn(&mut Value) + Send + Sync + 'static) -> Proxy {
+        Proxy::with(endpoint, call, Arc::new(change), Arc::new(|_| ()), None)
+    }
+
+    /// The same, where the answers to one call are changed on their way back.
+    pub fn answering(endpoint: &str, call: &'static str, change: impl Fn(&mut Value) + Send + Sync + 'static) -> Proxy {
+        Proxy::with(endpoint, "none", Arc::new(|_| ()), Arc::new(|_| ()), Some((call, Arc::new(change))))
+    }
+
+    fn with(endpoint: &str, call: &str, change: Change, after: After, answers: Answers) -> Proxy {
+        let changed = call.to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let upstream = endpoint.trim_start_matches("http://").to_owned();
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 let (upstream, change, after) = (upstream.clone(), change.clone(), after.clone());
-                std::thread::spawn(move || forward(client, &upstream, &change, &after));
+                let (changed, answers) = (changed.clone(), answers.clone());
+                std::thread::spawn(move || forward(client, &upstream, &changed, &change, &after, &answers));
             }
         });
         Proxy { address }
@@ -44,7 +58,7 @@ impl Proxy {
 }
 
 /// Runs `deploy ...` and does something after each call that it makes, before it learns the answer. A call is named by its target
-/// (`AmazonSSM.GetParameter`), or by its method and address (`PUT /schedules/library-sync`).
+/// (`AmazonSSM.GetParameters`), or by its method and address (`PUT /schedules/library-sync`).
 pub fn between(scene: &Scene, arguments: &[&str], mut act: impl FnMut(&str)) -> Output {
     let (calls, called) = mpsc::channel::<(String, mpsc::Sender<()>)>();
     let calls = Mutex::new(calls);
@@ -54,7 +68,7 @@ pub fn between(scene: &Scene, arguments: &[&str], mut act: impl FnMut(&str)) -> 
         // Whoever drops the other end is done.
         let _ = sent.map(|()| wait.recv());
     };
-    let proxy = Proxy::with(scene.aws.endpoint(), Arc::new(|_| ()), Arc::new(after));
+    let proxy = Proxy::with(scene.aws.endpoint(), "none", Arc::new(|_| ()), Arc::new(after), None);
     let mut command = scene.deploy(arguments);
     command.env("AWS_ENDPOINT_URL", proxy.url()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("deploy runs");
@@ -67,7 +81,14 @@ pub fn between(scene: &Scene, arguments: &[&str], mut act: impl FnMut(&str)) -> 
 }
 
 /// One request, one answer, one connection.
-fn forward(mut client: TcpStream, upstream: &str, change: &Change, after: &After) -> Option<()> {
+fn forward(
+    mut client: TcpStream,
+    upstream: &str,
+    changed: &str,
+    change: &Change,
+    after: &After,
+    answers: &Answers,
+) -> Option<()> {
     let mut reader = BufReader::new(client.try_clone().ok()?);
     let mut head = Vec::new();
     loop {
@@ -85,7 +106,9 @@ fn forward(mut client: TcpStream, upstream: &str, change: &Change, after: &After
     let length = header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    if header("x-amz-target").is_some_and(|target| target.ends_with(".RunTask")) {
+    let line = head.first()?.rsplit_once(' ')?.0.split('?').next()?.to_owned();
+    let call = header("x-amz-target").unwrap_or(line);
+    if call.starts_with(changed) {
         let mut request = serde_json::from_slice(&body).ok()?;
         change(&mut request);
         body = request.to_string().into_bytes();
@@ -98,7 +121,23 @@ fn forward(mut client: TcpStream, upstream: &str, change: &Change, after: &After
     server.write_all(&body).ok()?;
     let mut answer = Vec::new();
     server.read_to_end(&mut answer).ok()?;
-    let line = head.first()?.rsplit_once(' ')?.0.split('?').next()?.to_owned();
-    after(&header("x-amz-target").unwrap_or(line));
+    if let Some((answered, change)) = answers
+        && call.starts_with(answered)
+    {
+        answer = changed_answer(&answer, change)?;
+    }
+    after(&call);
     client.write_all(&answer).ok()
+}
+
+/// An answer with another body.
+fn changed_answer(answer: &[u8], change: &Change) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(answer).ok()?;
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    let mut body = serde_json::from_str(body).ok()?;
+    change(&mut body);
+    let body = body.to_string();
+    let kept = head.lines().filter(|line| !line.to_ascii_lowercase().starts_with("content-length"));
+    let head = kept.map(|line| format!("{line}\r\n")).collect::<String>();
+    Some(format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes())
 }

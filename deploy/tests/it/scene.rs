@@ -7,10 +7,11 @@ use std::net::TcpStream;
 use std::process::{Command, Output};
 
 use deploy::model::Schedule;
-use geuneul::{Outcome, RunReport, SourceName, Trigger};
 use rehearsal::local_aws::{Image, Images, Invocation, LocalAws, World, WorldSpec};
 use rehearsal::{RunDir, toolbox};
 use serde_json::{Value, json};
+
+pub use crate::sample::report;
 
 /// The job, its schedule and its schedule group.
 pub const JOB: &str = "library-sync";
@@ -183,20 +184,28 @@ from = "env:API_KEY"
         self.aws.wait_for_task(&tasks[0]).expect("the task stops");
     }
 
-    /// One call of ECS, SSM or CloudWatch Logs, as anybody beside `deploy` could make it.
+    /// One call of ECS, SSM, SQS, KMS or CloudWatch Logs, as anybody beside `deploy` could make it.
     pub fn call(&self, service: &str, action: &str, body: &Value) -> Value {
         let target = match service {
             "ecs" => "AmazonEC2ContainerServiceV20141113",
             "logs" => "Logs_20140328",
+            "kms" => "TrentService",
             _ => "AmazonSSM",
         };
         let headers = format!("X-Amz-Target: {target}.{action}\r\nContent-Type: application/x-amz-json-1.1");
-        serde_json::from_str(&self.send(service, "POST /", &headers, &body.to_string())).expect("JSON")
+        let answer = self.send(service, "POST /", &headers, &body.to_string());
+        serde_json::from_str(if answer.is_empty() { "null" } else { &answer }).expect("JSON")
     }
 
     /// Gives a role an inline policy, as anybody beside `deploy` could.
     pub fn put_role_policy(&self, role: &str, policy: &str, statement: &Value) {
         self.iam("PutRolePolicy", &format!("RoleName={role}&PolicyName={policy}"), statement);
+    }
+
+    /// Attaches a managed policy to a role, as anybody beside `deploy` could.
+    pub fn attach_policy(&self, role: &str, policy: &str) {
+        let body = format!("Action=AttachRolePolicy&Version=2010-05-08&RoleName={role}&PolicyArn={policy}");
+        self.send("iam", "POST /", "Content-Type: application/x-www-form-urlencoded", &body);
     }
 
     /// Lets ECS assume a role, and nobody else.
@@ -263,43 +272,15 @@ from = "env:API_KEY"
             (r"\b[0-9a-f]{12}-\[task\]", "[token]"),
             (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "[time]"),
             (r"\d{4}-\d\d-\d\d \d\d:\d\d", "[time]"),
+            (r"\d\d:\d\d:\d\d\.\d{3}", "[clock]"),
             (r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \[time\]", "[day] [time]"),
             (r"\b\d+s old", "[age] old"),
             (r"subnet-[0-9a-z]+", "[subnet]"),
             (r"sha256:[0-9a-f]{64}", "[digest]"),
+            (r":key/[0-9a-f-]{36}", ":key/[key]"),
             (r"http://127\.0\.0\.1:\d+", "[endpoint]"),
             (r"(?m)^task (PENDING|DEPROVISIONING|RUNNING|PROVISIONING)\n", ""),
         ]
-    }
-}
-
-/// What a good run says of itself.
-pub fn report() -> RunReport {
-    RunReport {
-        run_id: "7b0b1f3e-1111-4222-8333-944445555666".parse().expect("a run id"),
-        source: SourceName::Library,
-        trigger: Trigger::Manual,
-        outcome: Outcome::Succeeded,
-        fetched: 3555,
-        inserted: 12,
-        updated: 0,
-        unchanged: 3543,
-        reactivated: 0,
-        rejected: 0,
-        noted: 0,
-        carried_over: 0,
-        merged: 0,
-        deactivated: 3,
-        upserted: 12,
-        active: 3466,
-        duplicates: 89,
-        complete: true,
-        snapshot_sha256: None,
-        started_at: "2026-11-29T03:00:00Z".into(),
-        duration_ms: 812,
-        skip: None,
-        withheld: None,
-        error: None,
     }
 }
 

@@ -1,36 +1,190 @@
-//! `status`: what a person reads, and the code that a monitor reads.
+//! `status` and `history`: what a person reads, and the code that a monitor reads.
 
-use geuneul::Outcome;
+use geuneul::{Outcome, RunError, Trigger};
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
+use crate::proxy::Proxy;
 use crate::scene::{Scene, report, snapshot};
+
+/// What the scheduled run of an occurrence that is still to come says.
+fn scheduled(started_at: &str) -> geuneul::RunReport {
+    geuneul::RunReport { trigger: Trigger::Scheduled, started_at: started_at.to_owned(), ..report() }
+}
+
+fn json_of(scene: &Scene, arguments: &[&str], code: i32) -> Value {
+    serde_json::from_slice(&scene.expect(arguments, code).stdout).unwrap()
+}
 
 #[test]
 fn status_says_what_the_schedule_itself_has_done() {
     let scene = Scene::set();
     snapshot!(scene, ["status"]);
     scene.expect(&["apply", "--disabled", "--yes"], 0);
+    snapshot!(scene, ["status"]);
     scene.expect(&["trigger-now"], 0);
     scene.expect(&["enable"], 0);
     snapshot!(scene, ["status"]);
 
-    let scheduled = geuneul::RunReport {
-        trigger: geuneul::Trigger::Scheduled,
-        started_at: "2099-12-01T04:00:03Z".into(),
-        ..report()
-    };
-    scene.next_run(&[&scheduled.to_line()], 0);
+    scene.next_run(&[&scheduled("2099-12-01T04:00:03Z").to_line()], 0);
     scene.fire();
     snapshot!(scene, ["status"]);
 
     // What may not be looked at is said, and is no good news.
-    scene.aws.deny("logs:DescribeLogStreams").unwrap();
-    scene.aws.deny("ssm:GetParameter").unwrap();
+    for action in ["logs:DescribeLogStreams", "ssm:GetParameters", "ecs:ListTasks"] {
+        scene.aws.deny(action).unwrap();
+    }
     snapshot!(scene, ["status"]);
     scene.aws.clear_faults().unwrap();
 
-    let failed =
-        geuneul::RunReport { outcome: Outcome::DatabaseLost, started_at: "2099-12-31T04:00:03Z".into(), ..scheduled };
-    scene.next_run(&[&failed.to_line()], 74);
+    let failed = geuneul::RunReport {
+        outcome: Outcome::UpstreamFailed,
+        error: Some(RunError {
+            code: "http_504".into(),
+            message:
+                "표준데이터 3쪽: 다섯 번 시도했으나 응답이 없음 (504 Gateway Timeout), 다음 달 갱신 전에 다시 시도"
+                    .into(),
+        }),
+        ..scheduled("2099-12-31T04:00:03Z")
+    };
+    scene.next_run(&[&failed.to_line()], 69);
     scene.fire();
     snapshot!(scene, ["status"]);
+    snapshot!(scene, ["history"]);
+    let history = scene.transcript(&["history", "--limit=1"]);
+    assert_eq!(history.matches("scheduled").count(), 1, "{history}");
+    for line in history.lines() {
+        assert!(deploy::columns::width(line) <= 80, "{line}");
+    }
+
+    let history = json_of(&scene, &["history", "--json"], 0);
+    let runs = history["runs"].as_array().unwrap();
+    let told: Vec<_> = runs.iter().map(|run| (&run["report"]["trigger"], &run["report"]["outcome"])).collect();
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert_eq!((told[0].0, told[2].0), (&json!("scheduled"), &json!("manual")));
+    let status = json_of(&scene, &["status", "--json"], 5);
+    assert_eq!(status["deploy"], "status/1");
+    assert_eq!(status["exit_code"], 5);
+    assert_eq!(status["schedule"]["state"], "ENABLED");
+    assert_eq!(status["fires"]["next"].as_array().unwrap().len(), 5);
+    assert_eq!(status["gate"], json!({ "open": true, "why": [] }));
+    assert_eq!(status["scheduled_path"]["proven"], true);
+    assert_eq!(status["overdue"], json!({ "verdict": "not_yet" }));
+    assert_eq!(status["needs"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_run_that_did_not_come_is_overdue_and_one_in_a_busy_log_is_found() {
+    let scene = Scene::set();
+    let (now, hour) = (Timestamp::now(), jiff::SignedDuration::from_hours(1));
+    // A daily job that was due three hours ago, and was switched on ten days ago.
+    let due = now - hour * 3;
+    let cron = due.strftime("cron = \"%-M %-H * * ? *\"").to_string();
+    scene.edit_config(|config| {
+        *config = config.replace("cron = \"0 4 1 * ? *\"", &cron).replace("Asia/Seoul", "UTC");
+    });
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    scene.expect(&["trigger-now"], 0);
+    scene.expect(&["enable"], 0);
+    let long_ago = (now - hour * 240).as_second();
+    let proxy = Proxy::answering(scene.aws.endpoint(), "GET /schedules/library-sync", move |schedule| {
+        schedule["CreationDate"] = json!(long_ago);
+        schedule["LastModificationDate"] = json!(long_ago);
+    });
+    let status = || {
+        let mut deploy = scene.deploy(&["status", "--json"]);
+        deploy.env("AWS_ENDPOINT_URL", proxy.url());
+        let output = deploy.output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let status: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}{:?}", output.stderr));
+        assert_eq!(status["exit_code"], json!(output.status.code()));
+        status
+    };
+    let found = status();
+    assert_eq!((&found["overdue"]["verdict"], &found["exit_code"]), (&json!("overdue"), &json!(5)), "{found:#}");
+    let mut screen = scene.deploy(&["status"]);
+    screen.env("AWS_ENDPOINT_URL", proxy.url());
+    let said = String::from_utf8(screen.output().unwrap().stdout).unwrap();
+    assert!(
+        said.contains("\n  overdue   YES: nothing has come of what was due ")
+            && said.contains("needs a person: no scheduled run since"),
+        "{said}"
+    );
+
+    let group = &scene.world.log_group;
+
+    // It did run, and the family's service has written to many streams since.
+    let write = |stream: &str, at: Timestamp, line: &str| {
+        let stream = json!({ "logGroupName": group, "logStreamName": stream });
+        scene.call("logs", "CreateLogStream", &stream);
+        let mut events = stream.clone();
+        events["logEvents"] = json!([{ "timestamp": at.as_millisecond(), "message": line }]);
+        scene.call("logs", "PutLogEvents", &events);
+    };
+    let described = scene.call("ecs", "DescribeTaskDefinition", &json!({ "taskDefinition": scene.world.family }));
+    let options = &described["taskDefinition"]["containerDefinitions"][0]["logConfiguration"]["options"];
+    let prefix = format!("{}/{}", options["awslogs-stream-prefix"].as_str().unwrap(), scene.world.container);
+    let began = due + jiff::SignedDuration::from_secs(20);
+    write(&format!("{prefix}/scheduled-run"), began, &scheduled(&began.to_string()).to_line());
+    for i in 0..25 {
+        write(&format!("{prefix}/service-{i}"), now, "GET /api/health 200");
+    }
+    scene.aws.forget_calls().unwrap();
+    let found = status();
+    assert_eq!((&found["overdue"]["verdict"], &found["exit_code"]), (&json!("ran"), &json!(0)), "{found:#}");
+    assert_eq!(found["scheduled_path"]["proven"], true);
+    // Only stretches of time after fire times were searched.
+    let calls = scene.aws.calls().unwrap();
+    let searched: Vec<_> = calls.iter().filter(|call| call.action == "FilterLogEvents").collect();
+    assert!(!searched.is_empty() && searched.len() <= 3, "{}", searched.len());
+    for call in searched {
+        let from = call.request["startTime"].as_i64().unwrap() / 1000;
+        assert_eq!((due.as_second() - from).rem_euclid(86_400) / 60, 0, "{}", call.request);
+    }
+
+    // Whoever may not search does not know.
+    scene.aws.deny("logs:FilterLogEvents").unwrap();
+    let found = status();
+    assert_eq!((&found["overdue"]["verdict"], &found["exit_code"]), (&json!("unknown"), &json!(1)), "{found:#}");
+}
+
+#[test]
+fn what_scheduler_could_not_deliver_and_what_nobody_runs_is_on_the_screen() {
+    let scene = Scene::set();
+    let made = scene.call("sqs", "CreateQueue", &json!({ "QueueName": "lost" }));
+    let url = made["QueueUrl"].as_str().unwrap();
+    let arn = format!("arn:aws:sqs:{}:{}:lost", scene.world.region, scene.world.account);
+    let key = format!("timezone = \"Asia/Seoul\"\ndead_letter_queue = \"{arn}\"");
+    scene.edit_config(|config| *config = config.replace("timezone = \"Asia/Seoul\"", &key));
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    scene.expect(&["trigger-now"], 0);
+    scene.expect(&["enable"], 0);
+    let status = json_of(&scene, &["status", "--json"], 0);
+    assert_eq!(status["dead_letter_queue"], json!({ "arn": arn, "depth": 0 }));
+
+    // A pipeline registers a revision without the secret; a message is lost; a task runs.
+    let described = scene.call("ecs", "DescribeTaskDefinition", &json!({ "taskDefinition": scene.world.family }));
+    let mut definition = described["taskDefinition"].clone();
+    for read_only in deploy::model::TaskDefinition::READ_ONLY {
+        definition.as_object_mut().unwrap().remove(read_only);
+    }
+    definition["containerDefinitions"][0].as_object_mut().unwrap().remove("secrets");
+    scene.call("ecs", "RegisterTaskDefinition", &definition);
+    scene.call("sqs", "SendMessage", &json!({ "QueueUrl": url, "MessageBody": "{}" }));
+    scene.next_script("sleep 600");
+    scene.expect(&["trigger-now", "--no-wait"], 0);
+    snapshot!(scene, ["status"]);
+    scene.aws.deny("sqs:GetQueueAttributes").unwrap();
+    let status = json_of(&scene, &["status", "--json"], 5);
+    assert_eq!(status["unseen"], json!(["sqs:GetQueueAttributes denied"]));
+
+    // It goes down with the job.
+    let said = scene.transcript(&["disable", "--stop-running"]);
+    assert!(said.contains("library-sync: told to stop: arn:aws:ecs:"), "{said}");
+    let running = scene.call("ecs", "ListTasks", &json!({ "cluster": scene.world.cluster }));
+    for task in running["taskArns"].as_array().unwrap() {
+        scene.aws.wait_for_task(task.as_str().unwrap()).unwrap();
+    }
+    let said = scene.transcript(&["disable", "--stop-running"]);
+    assert!(said.contains("DISABLED already") && said.contains("no task of it is running"), "{said}");
 }

@@ -157,7 +157,7 @@ fn a_lost_answer_is_not_taken_for_the_opposite() {
     assert_eq!(scene.schedule()["State"], "ENABLED");
     lost().unwrap();
     // And the emergency switch works when the group cannot be looked at.
-    let blind = Fault::before("scheduler", "GetScheduleGroup").error(400, "ValidationException", "blind");
+    let blind = Fault::before("scheduler", "ListTagsForResource").error(400, "ValidationException", "blind");
     scene.aws.fault(&blind).unwrap();
     scene.expect(&["disable"], 0);
     assert_eq!(scene.schedule()["State"], "DISABLED");

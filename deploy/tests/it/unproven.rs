@@ -2,13 +2,15 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use deploy::config::Config;
 use deploy::desired::Desired;
-use deploy::model::tags;
+use deploy::model::{Seen, tags};
 use deploy::plan::{Step, Wish, plan};
+
 use deploy::receipt::{Owner, Receipt, Void};
+use deploy::removal::{Beside, removals};
 use rehearsal::local_aws::Fault;
 use serde_json::json;
 
@@ -17,6 +19,7 @@ use crate::memory::{self, Memory, World};
 use crate::plan::{refused, writes};
 use crate::proxy::between;
 use crate::scene::{JOB, Scene, report};
+use crate::terminal::{on_a_terminal, read_until};
 
 const OTHER_SECRET: &str = r#"
 [[job.library-sync.secret]]
@@ -148,6 +151,8 @@ fn the_job_of_the_same_name_in_another_region_is_left_alone() {
     gone.env("AWS_REGION", "us-east-1").output().unwrap();
     assert_eq!(writes(&scene), Vec::<String>::new(), "destroy there took the role from here");
 
+    assert!(!String::from_utf8(gone.output().unwrap().stdout).unwrap().contains("  - "));
+
     // The policy on an execution role that both regions use has no tags; what it grants tells.
     let desired = |region: &str| {
         let text = std::fs::read_to_string(scene.path().join("deploy.toml")).unwrap().replace("us-east-1", region);
@@ -166,20 +171,24 @@ fn the_job_of_the_same_name_in_another_region_is_left_alone() {
     let plan = plan(&here, &live, &wish, Default::default());
     assert!(plan.refusals.iter().any(|one| one.what.contains("same name in us-east-1")), "{:#?}", plan.refusals);
     assert!(!plan.steps().any(|step| matches!(step, Step::PutRolePolicy { role, .. } if role == "execution")));
+    let beside = Beside { schedules: Seen::Absent, receipt: Seen::Absent, scheduled_path: Seen::Absent };
+    let removals = removals(&here, &live, &beside);
+    assert_eq!(removals.steps, [], "destroy here took the policy from there");
+    assert!(removals.left.iter().any(|left| left.why == "of the job of the same name in us-east-1"), "{removals:#?}");
 }
 
 /// A receipt as another person's `trigger-now` leaves it when it begins.
 fn voided(scene: &Scene) -> String {
     let owner = Owner { job: JOB.into(), account: scene.world.account.clone(), region: scene.world.region.clone() };
     let since = "2026-11-29T03:00:00Z".parse().unwrap();
-    Receipt::Void(Void { since, by: "somebody else".into(), ending: None }).to_text(&owner).unwrap()
+    Receipt::Void(Void { since, by: "somebody else".into(), ending: None, overridden: None }).to_text(&owner).unwrap()
 }
 
 #[test]
 fn of_two_runs_at_once_the_older_one_proves_nothing() {
     let scene = Scene::applied();
     // The other one begins while ours runs, or in the moment between our last look and our receipt.
-    for (moment, nth) in [("AmazonEC2ContainerServiceV20141113.RunTask", 1), ("AmazonSSM.GetParameter", 2)] {
+    for (moment, nth) in [("AmazonEC2ContainerServiceV20141113.RunTask", 1), ("AmazonSSM.GetParameters", 2)] {
         let mut seen = 0;
         let output = between(&scene, &["trigger-now"], |call| {
             seen += usize::from(call == moment);
@@ -198,7 +207,7 @@ fn of_two_runs_at_once_the_older_one_proves_nothing() {
 #[test]
 fn enable_does_not_open_on_a_receipt_that_is_voided_meanwhile() {
     let scene = Scene::applied();
-    for (moment, switched) in [("AmazonSSM.GetParameter", false), ("PUT /schedules/library-sync", true)] {
+    for (moment, switched) in [("AmazonSSM.GetParameters", false), ("PUT /schedules/library-sync", true)] {
         scene.expect(&["trigger-now"], 0);
         scene.aws.forget_calls().unwrap();
         let mut once = true;
@@ -233,18 +242,6 @@ fn a_schedule_in_another_group_is_seen_and_can_be_switched_off() {
     assert_eq!(scene.schedule()["GroupName"], "monthly");
 }
 
-/// `deploy ...` on a terminal of its own.
-fn on_a_terminal(scene: &Scene, arguments: &[&str]) -> Child {
-    let deploy = scene.deploy(arguments);
-    let code = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
-    let python = rehearsal::toolbox().and_then(|tools| tools.python()).expect("the local AWS has a Python");
-    let mut command = Command::new(python);
-    command.args(["-c", code]).arg(deploy.get_program()).args(deploy.get_args()).current_dir(scene.path());
-    command
-        .envs(deploy.get_envs().filter_map(|(name, value)| Some((name, value?))).filter(|(name, _)| *name != "HOME"));
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("Python runs")
-}
-
 #[test]
 fn what_changes_while_somebody_decides_is_not_undone() {
     let scene = Scene::applied();
@@ -252,12 +249,8 @@ fn what_changes_while_somebody_decides_is_not_undone() {
     scene.edit_config(|config| *config = config.replace("0 4 1", "0 5 1"));
     scene.aws.forget_calls().unwrap();
     let mut apply = on_a_terminal(&scene, &["apply"]);
-    let (mut said, mut screen) = (Vec::new(), apply.stdout.take().unwrap());
-    while !said.ends_with(b"[y/N] ") {
-        let mut byte = [0];
-        screen.read_exact(&mut byte).unwrap_or_else(|_| panic!("no prompt: {}", String::from_utf8_lossy(&said)));
-        said.push(byte[0]);
-    }
+    let mut screen = apply.stdout.take().unwrap();
+    let mut said = read_until(&mut screen, "[y/N] ").into_bytes();
     let mut changed = scene.schedule();
     changed["State"] = "ENABLED".into();
     scene.put_schedule(&changed);

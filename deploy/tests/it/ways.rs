@@ -1,10 +1,15 @@
 //! The way in and the way out: `init`, `init --from-schedule`, `export --terraform`.
 
+use std::path::Path;
+use std::process::Command;
+
 use deploy::cloud::Schedules;
 use deploy::config::Config;
+use deploy::import::Found;
 use deploy::model::Schedule;
 use serde_json::{Value, json};
 
+use crate::everything::everything;
 use crate::inside;
 use crate::scene::{JOB, Scene, snapshot};
 
@@ -76,6 +81,82 @@ fn a_schedule_that_terraform_made_is_taken_over() {
     assert!(job.schedule.role.is_some());
 
     scene.expect(&["init", "--config=nothing.toml", "--from-schedule=library-sync/nobodys"], 1);
+}
+
+/// As Terraform's `ecs_parameters` and the console make it: the API's own PascalCase with its islands of camelCase, and the overrides in
+/// `Input`, in camelCase. The local AWS fires no such target, so that the schedule is given as GetSchedule would answer it.
+#[test]
+fn a_schedule_with_a_templated_target_is_read_as_well() {
+    let arn = |tail: &str| format!("arn:aws:ecs:ap-northeast-2:123456789012:{tail}");
+    let vpc = json!({ "Subnets": ["subnet-1", "subnet-2"], "SecurityGroups": ["sg-1"], "AssignPublicIp": "ENABLED" });
+    let overrides = json!({ "containerOverrides": [{ "name": "worker", "command": ["sync", "--all"],
+        "environment": [{ "name": "MODE", "value": "monthly" }, { "name": "DB_PASSWORD", "value": "plain" }] }] });
+    let schedule = |parameters: Value, input: Option<&Value>| {
+        let mut target = json!({ "Arn": arn("cluster/prod"), "RoleArn": "arn:aws:iam::123456789012:role/events",
+            "EcsParameters": parameters, "RetryPolicy": { "MaximumRetryAttempts": 185, "MaximumEventAgeInSeconds": 86_400 } });
+        if let Some(input) = input {
+            target["Input"] = json!(input.to_string());
+        }
+        let schedule = json!({ "Name": "nightly", "GroupName": "batch", "ScheduleExpression": "cron(0 3 * * ? *)", "State": "ENABLED",
+            "FlexibleTimeWindow": { "Mode": "FLEXIBLE", "MaximumWindowInMinutes": 15 }, "Target": target });
+        Schedule(schedule.as_object().unwrap().clone())
+    };
+    let read = |schedule: &Schedule| {
+        let (account, region) = ("123456789012".to_owned(), "ap-northeast-2".to_owned());
+        let mut found = Found { account, region, job: "nightly".to_owned(), ..Found::default() };
+        found.add_schedule(schedule).map(|()| found)
+    };
+    let parameters = json!({ "TaskDefinitionArn": arn("task-definition/batch:12"), "LaunchType": "FARGATE", "PlatformVersion": "1.4.0",
+        "NetworkConfiguration": { "awsvpcConfiguration": vpc } });
+    let found = read(&schedule(parameters.clone(), Some(&overrides))).unwrap();
+    insta::assert_snapshot!("the_file_of_init_from_a_templated_target", found.to_toml());
+    let job = Config::parse(&found.to_toml(), Path::new("deploy.toml")).unwrap().job(None).unwrap().clone();
+    assert_eq!((job.family.as_str(), job.container.as_str(), job.command.len()), ("batch", "worker", 2));
+    assert_eq!(job.platform_version.as_deref(), Some("1.4.0"));
+    assert_eq!((job.schedule.flexible_window, job.schedule.retries), (Some(15), 3));
+    // On spot capacity, and with what the file has no key for.
+    let spot = json!({ "TaskDefinitionArn": arn("task-definition/batch"), "TaskCount": 2, "EnableExecuteCommand": true,
+        "CapacityProviderStrategy": [{ "capacityProvider": "FARGATE_SPOT", "weight": 1, "base": 0 }],
+        "NetworkConfiguration": { "awsvpcConfiguration": vpc } });
+    let found = read(&schedule(spot, None)).unwrap();
+    assert_eq!(found.family, "batch");
+    assert!(
+        found.to_toml().contains("capacity_providers = [{ name = \"FARGATE_SPOT\", weight = 1, base = 0 }]"),
+        "{}",
+        found.to_toml()
+    );
+    for dropped in ["TaskCount", "EnableExecuteCommand"] {
+        assert!(found.notes.iter().any(|note| note.contains(dropped)), "{dropped}: {:?}", found.notes);
+    }
+    // What starts no task is refused with a sentence.
+    let mut lambda = schedule(parameters, None);
+    lambda.0["Target"].as_object_mut().unwrap().remove("EcsParameters");
+    lambda.0["Target"]["Arn"] = json!("arn:aws:lambda:ap-northeast-2:123456789012:function:x");
+    assert_eq!(
+        read(&lambda).unwrap_err(),
+        "its target arn:aws:lambda:ap-northeast-2:123456789012:function:x starts no ECS task"
+    );
+}
+
+#[test]
+fn everything_that_can_be_said_is_handed_to_terraform() {
+    let scene = everything();
+    let text = String::from_utf8(scene.expect(&["export", "--terraform"], 0).stdout).unwrap();
+    insta::with_settings!({ filters => Scene::filters(), omit_expression => true }, {
+        insta::assert_snapshot!("everything_as_hcl", text);
+    });
+}
+
+/// HCL, by the only judge of it. Without its providers, which are fetched from a registry, it cannot say whether an argument exists.
+#[test]
+#[ignore = "needs terraform"]
+fn terraform_itself_reads_what_is_exported() {
+    let scene = everything();
+    let text = scene.expect(&["export", "--terraform"], 0).stdout;
+    std::fs::write(scene.path().join("main.tf"), text).unwrap();
+    let formatted = Command::new("terraform").args(["fmt", "-check", "-diff"]).current_dir(scene.path()).output();
+    let formatted = formatted.expect("terraform runs");
+    assert!(formatted.status.success(), "{}", String::from_utf8_lossy(&[formatted.stdout, formatted.stderr].concat()));
 }
 
 #[test]

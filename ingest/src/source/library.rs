@@ -273,6 +273,9 @@ mod tests {
                     let attributes: serde_json::Value = serde_json::from_str(&record.attributes).unwrap();
                     prop_assert_eq!(attributes.as_object().unwrap().len(), 28);
                     prop_assert!(!record.attributes.contains("\\u0000"));
+                    // What is stored, read as if it were published, is the same: that is how an edit by hand is found.
+                    let Row::Good(again) = read(&crate::upstream::item(&record.attributes)) else { panic!("{record:?}") };
+                    prop_assert_eq!(Record { notes: Vec::new(), ..again }, Record { notes: Vec::new(), ..record });
                 }
                 Row::Bad(reject) => prop_assert!(reject.column == name || matches!(reject.column, "latitude" | "longitude")),
             }

@@ -138,3 +138,17 @@ fn a_configuration_that_stops_the_run_is_told() {
         assert_eq!(said, [format!("/canary-ping-5d1c/fail?rid={}", report.run_id)], "{name}");
     }
 }
+
+#[test]
+fn a_start_that_hangs_does_not_swallow_the_end() {
+    let mut world = World::new(generate(5, 5));
+    let (url, told) = service(0);
+    world.set("INGEST_PING_URL", &url);
+    let gate = world.upstream.hold_after(0);
+    let run = world.start();
+    gate.wait_for_request();
+    run.signal("TERM");
+    let report = run.end().expect(Outcome::Interrupted);
+    let said = told.lock().unwrap().iter().map(|(path, _)| path.clone()).collect::<Vec<_>>();
+    assert_eq!(said.last(), Some(&format!("/canary-ping-5d1c/fail?rid={}", report.run_id)), "{said:?}");
+}

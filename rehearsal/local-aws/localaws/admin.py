@@ -4,7 +4,7 @@ import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from . import faults, firing, iam, redact, tasks, world
+from . import fates, faults, firing, iam, lateness, redact, tasks, world
 from .clock import clock, parse, render
 from .seam import ACCOUNT, REGION, request_scope
 
@@ -20,17 +20,22 @@ class Admin:
             ("DELETE", "/calls"): lambda _: faults.forget_calls(),
             ("GET", "/faults"): lambda _: faults.pending(),
             ("POST", "/faults"): faults.add,
-            ("DELETE", "/faults"): lambda _: faults.clear(),
+            ("DELETE", "/faults"): lambda _: (faults.clear(), fates.clear(), lateness.clear())[0],
             ("POST", "/slow"): lambda body: faults.slow(body["seconds"]),
             ("POST", "/deny"): lambda body: faults.deny(body["action"]),
             ("POST", "/allow"): lambda body: faults.allow(body["action"]),
             ("POST", "/run-task-failures"): lambda body: faults.fail_run_task(body["failures"]),
             ("POST", "/tasks/hide"): lambda body: faults.hide_tasks(body["calls"]),
+            ("POST", "/tasks/fate"): fates.add,
+            ("POST", "/logs/late"): lambda body: lateness.late(body["calls"], body.get("every", 1)),
+            ("POST", "/logs/hide"): lambda body: lateness.hide(body["calls"]),
+            ("POST", "/logs/page"): lambda body: lateness.page(body["events"]),
             ("POST", "/iam/delay"): lambda body: iam.propagation.delay(body["attempts"]),
             ("POST", "/iam/release"): lambda _: iam.propagation.release(),
             ("GET", "/clock"): lambda _: {"now": render(clock.now())},
             ("POST", "/clock"): _move_clock,
             ("POST", "/tick"): lambda _: {"now": render(clock.now()), "invocations": firing.tick()},
+            ("POST", "/deliver-again"): lambda body: firing.deliver_again(*body["schedule"].split("/")),
             ("GET", "/invocations"): lambda _: {"invocations": firing.invocations()},
             ("DELETE", "/invocations"): lambda _: firing.forget_invocations(),
             ("POST", "/tasks/wait"): _wait_for_task,

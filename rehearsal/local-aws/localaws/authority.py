@@ -60,6 +60,8 @@ def _needs(name, path, request, query, roughly):
     resource, keys = exact(action, path, request, query) if exact else (None, {})
     resource = resource or roughly
     needs = [(name, resource, keys)]
+    if name == "ssm:GetParameters":
+        needs = [(name, _arn("ssm", f"parameter/{one.lstrip('/')}"), {}) for one in request.get("Names", [])]
     tagging = {
         "ssm:PutParameter": ("Tags", "ssm:AddTagsToResource"),
         "scheduler:CreateScheduleGroup": ("Tags", "scheduler:TagResource"),
@@ -116,7 +118,10 @@ def _iam(action, _path, request, _query):
     if action == "SimulatePrincipalPolicy":
         return request.get("PolicySourceArn"), {}
     record = iam.role(f"arn:aws:iam::{get_account_id()}:role/{request.get('RoleName')}")
-    return record["Arn"] if record else None, {}
+    if action == "CreateRole":
+        record = {"Arn": f"arn:aws:iam::{get_account_id()}:role{request.get('Path', '/')}{request.get('RoleName')}"}
+    boundary = request.get("PermissionsBoundary")
+    return record["Arn"] if record else None, {"iam:PermissionsBoundary": boundary} if boundary else {}
 
 
 def simulate(form):

@@ -58,9 +58,13 @@ class Container:
         try:
             self._process.wait(grace)
         except subprocess.TimeoutExpired:
-            if self._client:
-                subprocess.run(self._client.remove(), capture_output=True, check=False)
-            self._signal_group(signal.SIGKILL)
+            self.kill()
+
+    def kill(self):
+        """SIGKILL, as the kernel does when memory runs out."""
+        if self._client:
+            subprocess.run(self._client.remove(), capture_output=True, check=False)
+        self._signal_group(signal.SIGKILL)
 
     def _read(self, on_line):
         for line in self._process.stdout:

@@ -1,15 +1,17 @@
 """Schedules that fire: what is due, in the order of time, under the schedule's own role.
 
 Every occurrence is one invocation record. RunTask answering 200 with `failures` is a delivery like any other: Scheduler
-does not look inside an answer, so such a run is lost, and the record is the only place where it shows.
+does not look inside an answer, so such a run is lost, and the record is the only place where it shows. An occurrence that is
+refused is tried again as often as the retry policy says, without the pauses; then it goes to the dead-letter queue.
 """
 
+import copy
 import json
 import logging
 import threading
 import uuid
 
-from . import expressions, iam, scheduler, tasks, universal
+from . import deadletters, expressions, iam, scheduler, tasks, universal
 from .clock import clock, render
 from .seam import Refused, request_scope
 
@@ -17,12 +19,24 @@ log = logging.getLogger("localaws.firing")
 _lock = threading.RLock()  # one sweep at a time
 _next = {}  # (account, region, (group, name)) -> (version, next due moment)
 _invocations = []
+_last = {}  # (account, region, (group, name)) -> (the schedule as it was, the moment it was due)
 
 
 def invocations():
     """What was fired so far, oldest first."""
     with _lock:
         return list(_invocations)
+
+
+def deliver_again(group, name):
+    """Scheduler delivers at least once: the last occurrence of a schedule a second time, also of one that is gone by now."""
+    with _lock:
+        for (account, region, key), (schedule, due) in list(_last.items()):
+            if key == (group, name):
+                with request_scope(account, region):
+                    _invocations.append(_fire(schedule, due))
+                return _invocations[-1]
+    raise KeyError(f"schedule {group}/{name} has not fired")
 
 
 def forget_invocations():
@@ -91,6 +105,7 @@ def _sweep(moment):
             continue
         _next[key] = (schedule["LastModificationDate"], expressions.next_fire(schedule, due))
         account, region, name = key
+        _last[key] = (copy.deepcopy(schedule), due)
         with request_scope(account, region):
             _invocations.append(_fire(schedule, due))
             over = _next[key][1] is None and schedule["ActionAfterCompletion"] == "DELETE"
@@ -99,15 +114,28 @@ def _sweep(moment):
 
 
 def _fire(schedule, due):
+    """One occurrence, with as many attempts as its retry policy allows."""
+    for attempt in range(1, schedule["Target"]["RetryPolicy"]["MaximumRetryAttempts"] + 2):
+        record = _attempt(schedule, due, attempt)
+        if record["delivered"]:
+            return record
+    log.warning("schedule %s was not delivered: %s", record["schedule"], record["error"])
+    record["dead_lettered"] = deadletters.send(schedule, record)
+    return record
+
+
+def _attempt(schedule, due, attempt):
     target, role = schedule["Target"], schedule["Target"]["RoleArn"]
     execution = uuid.uuid4().hex[:16]
-    text = universal.fill(target.get("Input", "{}"), schedule["Arn"], render(due), execution, 1)
+    text = universal.fill(target.get("Input", "{}"), schedule["Arn"], render(due), execution, attempt)
     record = {
         "schedule": f"{schedule['GroupName']}/{schedule['Name']}",
         "scheduled_time": render(due),
         "execution_id": execution,
+        "attempts": attempt,
         "input": text,
         "delivered": False,
+        "dead_lettered": False,
         "error": None,
         "tasks": [],
         "failures": [],
@@ -126,5 +154,4 @@ def _fire(schedule, due):
         record.update(delivered=True, failures=result["failures"], tasks=[task["taskArn"] for task in result["tasks"]])
     except Refused as refused:
         record["error"] = f"{refused.code}: {refused.message}"
-        log.warning("schedule %s was not delivered: %s", record["schedule"], record["error"])
     return record

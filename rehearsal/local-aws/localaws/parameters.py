@@ -2,7 +2,7 @@
 
 import re
 
-from . import model
+from . import keys, model
 from .seam import Refused, refusable, ssm
 
 _put_parameter = ssm._put_parameter
@@ -42,6 +42,8 @@ def put_parameter(request):
             "Parameter Store doesn't support changing a parameter type in a hierarchy. "
             "You must create a new, unique parameter.",
         )
+    if request.get("Type", (existing or {}).get("Type")) == "SecureString":
+        keys.check_encrypt(request.get("KeyId"))
     return _put_parameter(request)
 
 

@@ -7,6 +7,7 @@ Firing is in `firing.py`.
 import copy
 import json
 import re
+from email.utils import formatdate
 from urllib.parse import unquote
 
 from . import expressions, iam, model, universal
@@ -29,7 +30,12 @@ def install():
 
 
 async def handle_request(method, path, _headers, body, query):
-    """One HTTP request, already known to be for this service."""
+    """One HTTP request, already known to be for this service. Its answer is dated by the clock that schedules are due by."""
+    status, headers, content = _handle(method, path, body, query)
+    return status, {**headers, "Date": formatdate(clock.now(), usegmt=True)}, content
+
+
+def _handle(method, path, body, query):
     request = json.loads(body) if body else {}
     try:
         for pattern, verb, operation in ROUTES:

@@ -7,6 +7,7 @@ one sentence instead of misbehaving in the middle of a run.
 
 import importlib
 import json
+import logging
 import os
 
 PINNED = "1.5.33"
@@ -23,6 +24,8 @@ SETTINGS = {
 }
 ACCOUNT, REGION = SETTINGS["MINISTACK_ACCOUNT_ID"], SETTINGS["MINISTACK_REGION"]
 os.environ.update(SETTINGS)
+# It warns that it cannot sign; a SecureString's key only encrypts.
+logging.getLogger("kms").setLevel(logging.ERROR)
 
 NAMES = {
     "ministack.app": ["app", "_routing_params"],
@@ -41,7 +44,13 @@ NAMES = {
     "ministack.core.iam_actions": ["extract_iam_action", "extract_resource_arn", "access_denied_response"],
     "ministack.core.responses": ["get_account_id", "get_region", "request_scope", "AccountRegionScopedDict"],
     "ministack.core.router": ["detect_service", "extract_region"],
-    "ministack.services.cloudwatch_logs": ["_log_groups", "_create_log_group", "_create_log_stream", "_put_log_events"],
+    "ministack.services.cloudwatch_logs": [
+        "_log_groups",
+        "_create_log_group",
+        "_create_log_stream",
+        "_put_log_events",
+        "_get_log_events",
+    ],
     "ministack.services.ec2": ["_subnets", "_security_groups", "_ensure_defaults_initialized"],
     "ministack.services.ecs": [
         "_ACTION_MAP",
@@ -58,8 +67,10 @@ NAMES = {
     "ministack.services.ecs_metadata": ["register_container", "unregister_token", "set_task_status"],
     "ministack.services.eventbridge": ["_parse_cron_fields", "_cron_next_fire"],
     "ministack.services.iam": ["_roles", "_IAM_HANDLERS"],
+    "ministack.services.kms": ["_resolve_key", "_aliases"],
     "ministack.services.scheduler": ["handle_request"],
     "ministack.services.secretsmanager": ["resolve_secret_string"],
+    "ministack.services.sqs": ["_queue_by_arn", "_queue_url", "_act_send_message"],
     "ministack.services.ssm": ["resolve_parameter_value", "_parameters", "_parameter_history", "_tags", "_put_parameter"],
 }
 
@@ -99,7 +110,9 @@ iam = _modules["ministack.services.iam"]
 iam_service = iam
 AuthError = evaluator.AuthError
 scheduler = _modules["ministack.services.scheduler"]
+kms = _modules["ministack.services.kms"]
 secretsmanager = _modules["ministack.services.secretsmanager"]
+sqs = _modules["ministack.services.sqs"]
 ssm = _modules["ministack.services.ssm"]
 
 get_account_id = _modules["ministack.core.responses"].get_account_id

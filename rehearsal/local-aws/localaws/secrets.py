@@ -2,7 +2,7 @@
 
 import json
 
-from . import iam
+from . import iam, keys
 from .seam import get_account_id, get_region, secretsmanager, ssm
 
 
@@ -29,8 +29,16 @@ def _value(reference, role):
     if value is None:
         raise SecretUnavailable(_retrieval("ssm", f"invalid ssm parameters: {name}"))
     key = (ssm._parameters.get(name) or ssm._parameters.get(name.lstrip("/")) or {}).get("KeyId", "")
-    if key.startswith("arn:aws:kms:") and ":key/" in key:  # an AWS managed key needs no grant
-        _require(role, "kms:Decrypt", key, "ssm")
+    try:
+        record = keys.find(key)
+    except keys.Unusable as unusable:
+        raise SecretUnavailable(_retrieval("ssm", ": ".join(unusable.args))) from None
+    if record and not (role and iam.may(role, "kms:Decrypt", record["Arn"], **keys.context(record))):
+        message = (
+            "AccessDeniedException: The ciphertext refers to a customer master key that does not exist, does not exist in this "
+            "region, or you are not allowed to access."
+        )
+        raise SecretUnavailable(_retrieval("ssm", message))
     return value
 
 

@@ -2,8 +2,11 @@
 
 import time
 
-from . import iam
+from . import iam, lateness
 from .seam import get_account_id, get_region, logs, request_scope
+
+
+BUFFER = 16 * 1024  # bytes
 
 
 class LogsUnavailable(Exception):
@@ -29,10 +32,17 @@ def open_stream(definition, task_id, execution_role):
 
     def write(line):
         with request_scope(account, region):
-            event = {"timestamp": int(time.time() * 1000), "message": line}
-            logs._put_log_events({"logGroupName": group, "logStreamName": stream, "logEvents": [event]})
+            now = int(time.time() * 1000)
+            lateness.put(group, stream, [{"timestamp": now, "message": part} for part in _parts(line)])
 
     return write
+
+
+def _parts(line):
+    """A line as the driver sends it: one event, or as many as its buffer makes of it; a letter on the seam is lost."""
+    data = line.encode()
+    pieces = [data[at : at + BUFFER] for at in range(0, len(data), BUFFER)] or [b""]
+    return [piece.decode("utf-8", "replace") for piece in pieces]
 
 
 def _require(role, action, group, stream="*"):

@@ -9,7 +9,7 @@ import threading
 import time
 import uuid
 
-from . import faults, runtask, secrets, tasklogs
+from . import fates, faults, runtask, secrets, tasklogs
 from .engine import ImageNotFound
 from .seam import Refused, answer, ecs, get_account_id, get_region, metadata, refusable, request_scope
 
@@ -215,6 +215,8 @@ class _Run:
         self._running = {}  # container name -> engine.Container
         self._tokens = []
         self._end = None  # (stop code, reason): set once
+        self._fate = fates.take()
+        self._started = None
 
     def live(self):
         """The whole life; runs on a thread of its own."""
@@ -223,7 +225,7 @@ class _Run:
                 self._move("PENDING")
                 waiting = self._start_all()
                 if waiting:
-                    self._move("RUNNING", startedAt=time.time())
+                    self._move("RUNNING", startedAt=self._started)
             except (_CannotStart, secrets.SecretUnavailable, tasklogs.LogsUnavailable) as cause:
                 self.stop("TaskFailedToStart", str(cause))
                 waiting = []
@@ -258,6 +260,11 @@ class _Run:
     def _start_all(self):
         overrides = {one["name"]: one for one in self._task["overrides"]["containerOverrides"]}
         threads = []
+        if self._fate and self._fate["fate"] == "no-start":
+            raise _CannotStart(self._fate["reason"])
+        if self._fate and self._fate["fate"] == "lost":
+            self.stop(None, self._fate["reason"])
+            return []
         try:
             for definition, shown in zip(self._definition["containerDefinitions"], self._task["containers"], strict=True):
                 threads.append(self._start_container(definition, overrides[definition["name"]], shown))
@@ -278,11 +285,16 @@ class _Run:
         write = tasklogs.open_stream(definition, self._task["taskArn"].rsplit("/", 1)[-1], role)
         effective = {**definition, **{key: override[key] for key in ("command",) if key in override}}
         engine = _settings["engine"]
+        with _changed:
+            self._task.setdefault("pullStartedAt", time.time())
         try:
             digest = engine.digest(definition["image"])
+            with _changed:
+                self._task.setdefault("pullStoppedAt", time.time())
             with self._lock:
                 if self._end:  # stopped before this container could start
                     return None
+                self._started = self._started or time.time()
                 container = engine.start(effective, env)
                 self._running[definition["name"]] = container
         except ImageNotFound as cause:
@@ -293,7 +305,7 @@ class _Run:
             ) from cause
         with _changed:
             shown.update(lastStatus="RUNNING", runtimeId=container.id, imageDigest=digest)
-        thread = threading.Thread(target=self._follow, args=(container, definition, shown, write), daemon=True)
+        thread = threading.Thread(target=self._follow, args=(container, definition, shown, self._fated(write, container, shown)), daemon=True)
         thread.start()
         return thread
 
@@ -307,6 +319,23 @@ class _Run:
         if definition.get("essential", True) or last:
             with request_scope(self._account, self._region):
                 self.stop("EssentialContainerExited", "Essential container in task exited")
+
+    def _fated(self, write, container, shown):
+        """`write`, and after the first line of all what is to become of the task."""
+
+        def write_then_end(line):
+            write(line)
+            with self._lock:
+                fate, self._fate = self._fate, None
+            if fate and fate["fate"] == "out-of-memory":
+                with _changed:
+                    shown["reason"] = fates.OUT_OF_MEMORY
+                container.kill()
+            elif fate:
+                with request_scope(self._account, self._region):
+                    self.stop(*fates.TAKEN[fate["fate"]])
+
+        return write_then_end
 
     def _register_metadata(self, definition):
         token = uuid.uuid4().hex

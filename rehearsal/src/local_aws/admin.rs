@@ -97,6 +97,28 @@ pub struct Failure {
     pub detail: Option<String>,
 }
 
+/// How a task ends that would go on by itself.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "fate", rename_all = "kebab-case")]
+pub enum Fate {
+    /// The kernel kills its first container for its memory: 137.
+    OutOfMemory,
+    /// AWS takes the Spot capacity back.
+    SpotInterruption,
+    /// AWS takes the host away.
+    HostLost,
+    /// It never starts, for this reason.
+    NoStart {
+        /// In ECS's words.
+        reason: String,
+    },
+    /// The same, and ECS gives no code of what stopped it.
+    Lost {
+        /// In ECS's words.
+        reason: String,
+    },
+}
+
 /// One occurrence of a schedule that fired.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Invocation {
@@ -108,8 +130,12 @@ pub struct Invocation {
     pub execution_id: String,
     /// The Input with the context attributes filled in.
     pub input: String,
+    /// How often it was tried: more than once when it was refused and its retry policy allowed it.
+    pub attempts: u32,
     /// Whether RunTask answered 200: also with `failures` and no task.
     pub delivered: bool,
+    /// Whether what could not be delivered is in the schedule's dead-letter queue.
+    pub dead_lettered: bool,
     /// Why it was not delivered.
     pub error: Option<String>,
     /// The ARNs of the tasks that were started.
@@ -189,7 +215,27 @@ impl LocalAws {
         self.tell("POST", "/tasks/hide", &json!({ "calls": calls }))
     }
 
-    /// Takes every fault, denial and RunTask failure back.
+    /// The next task ends so, once its first container has printed a line.
+    pub fn next_task(&self, fate: &Fate) -> Result<()> {
+        self.tell("POST", "/tasks/fate", &json!(fate))
+    }
+
+    /// From now on every `every`-th line of a log stream can be seen only from its `calls`-th GetLogEvents on.
+    pub fn late_lines(&self, calls: u32, every: u32) -> Result<()> {
+        self.tell("POST", "/logs/late", &json!({ "calls": calls, "every": every }))
+    }
+
+    /// The next GetLogEvents calls find no stream, as they may right after a container started.
+    pub fn hide_streams(&self, calls: u32) -> Result<()> {
+        self.tell("POST", "/logs/hide", &json!({ "calls": calls }))
+    }
+
+    /// No page of GetLogEvents has more lines than that.
+    pub fn log_pages_of(&self, lines: u32) -> Result<()> {
+        self.tell("POST", "/logs/page", &json!({ "events": lines }))
+    }
+
+    /// Takes every fault, denial, RunTask failure, fate and lateness back.
     pub fn clear_faults(&self) -> Result<()> {
         self.tell("DELETE", "/faults", &Value::Null)
     }
@@ -228,6 +274,11 @@ impl LocalAws {
     /// of this schedule while it is DISABLED.
     pub fn advance_to_next_fire(&self, schedule: &str) -> Result<Vec<Invocation>> {
         self.member("POST", "/clock", &json!({ "advance_to_next_fire": schedule }), "invocations")
+    }
+
+    /// Delivers the last occurrence of `group/name` a second time, as Scheduler may; also of a schedule that is gone by now.
+    pub fn deliver_again(&self, schedule: &str) -> Result<Invocation> {
+        self.ask("POST", "/deliver-again", &json!({ "schedule": schedule }))
     }
 
     /// Every occurrence that fired so far, oldest first.

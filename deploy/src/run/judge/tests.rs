@@ -1,12 +1,16 @@
 use std::time::Duration;
 
-use geuneul::{RunError, Skip, SkipReason};
+use geuneul::{RunError, Skip, SkipReason, Withheld, WithheldReason};
 
 use super::*;
 use crate::model::run_task::{Launch, Network, Occurrence, Parts, RunTask};
 use crate::model::task::{ContainerOverride, Failure};
+use sample::report;
 
-fn asked() -> ManualRun {
+#[path = "sample.rs"]
+mod sample;
+
+fn asked() -> Run {
     let request = RunTask::new(Parts {
         job: "library-sync".to_owned(),
         cluster: "geuneul".to_owned(),
@@ -51,40 +55,12 @@ fn task() -> Task {
         ],
         subnet: Some("subnet-b".to_owned()),
         created_at: Some(1_795_921_200),
+        events: Vec::new(),
     }
 }
 
 fn container(name: &str, exit_code: Option<i32>) -> Container {
     Container { name: name.to_owned(), exit_code, reason: None, image_digest: Some("sha256:ab".to_owned()) }
-}
-
-fn report() -> RunReport {
-    RunReport {
-        run_id: "7b0b1f3e-1111-4222-8333-944445555666".parse().unwrap(),
-        source: geuneul::SourceName::Library,
-        trigger: Trigger::Manual,
-        outcome: Outcome::Succeeded,
-        fetched: 3555,
-        inserted: 12,
-        updated: 0,
-        unchanged: 3543,
-        reactivated: 0,
-        rejected: 0,
-        deactivated: 3,
-        upserted: 12,
-        active: 3466,
-        duplicates: 89,
-        carried_over: 0,
-        merged: 0,
-        noted: 0,
-        complete: true,
-        snapshot_sha256: None,
-        started_at: "2026-11-29T03:00:00Z".to_owned(),
-        duration_ms: 812,
-        skip: None,
-        withheld: None,
-        error: None,
-    }
 }
 
 fn found(report: RunReport) -> Report {
@@ -218,6 +194,14 @@ fn every_other_ending_says_what_happened_and_what_to_do() {
             }),
             found(report()),
         ),
+        (
+            "a placeholder of Scheduler's",
+            overrides(|o| {
+                let literal = "<aws.scheduler.scheduled-time>".to_owned();
+                o.environment.insert("INGEST_OCCURRENCE".to_owned(), literal);
+            }),
+            found(report()),
+        ),
         ("another revision", Box::new(|task| task.task_definition.push('8')), found(report())),
         ("another starter", Box::new(|task| task.started_by = None), found(report())),
         ("another network", Box::new(|task| task.subnet = Some("subnet-z".to_owned())), found(report())),
@@ -235,6 +219,11 @@ fn every_other_ending_says_what_happened_and_what_to_do() {
             Report::Missing,
         ),
         ("killed", exits(137), Report::Missing),
+        (
+            "killed because another container ended",
+            Box::new(|task| (task.containers[0].exit_code, task.containers[1].exit_code) = (Some(9), Some(143))),
+            Report::Missing,
+        ),
         ("usage", exits(64), Report::Missing),
         ("upstream, without a report", exits(69), Report::Missing),
         (
@@ -242,7 +231,18 @@ fn every_other_ending_says_what_happened_and_what_to_do() {
             exits(69),
             found(failed(Outcome::UpstreamFailed, "page 3: 504 after 5 tries")),
         ),
-        ("withheld", exits(65), found(RunReport { outcome: Outcome::Withheld, ..report() })),
+        ("withheld, without a report", exits(65), Report::Missing),
+        (
+            "withheld",
+            exits(65),
+            found(RunReport {
+                outcome: Outcome::Withheld,
+                withheld: Some(Withheld { deactivations: 240, reason: WithheldReason::OverCap }),
+                ..report()
+            }),
+        ),
+        ("dry run", unchanged(), found(RunReport { outcome: Outcome::DryRun, ..report() })),
+        ("too soon", unchanged(), found(RunReport { outcome: Outcome::Skipped, ..report() })),
         ("misconfigured", exits(78), found(failed(Outcome::Misconfigured, "the key is not registered"))),
         ("killed after its report", exits(137), found(report())),
         ("log not read", unchanged(), Report::NotRead("logs:GetLogEvents denied".to_owned())),
@@ -280,15 +280,26 @@ fn every_other_ending_says_what_happened_and_what_to_do() {
             Ending::NotPlaced(vec![Failure { reason: "AGENT".to_owned(), detail: Some("disconnected".to_owned()) }]),
         ),
         ("vanished", Ending::Vanished),
-        ("Ctrl-C", Ending::Detached),
-        ("timed out", Ending::TimedOut { status: "PENDING".to_owned(), waited: Duration::from_secs(930) }),
+        ("Ctrl-C", Ending::Detached { task: "0123".to_owned() }),
+        (
+            "timed out",
+            Ending::TimedOut {
+                status: "PENDING".to_owned(),
+                waited: Duration::from_secs(930),
+                task: "0123".to_owned(),
+            },
+        ),
     ];
     for (case, change, report) in judged {
         let mut task = task();
         change(&mut task);
         endings.push((case, judge(&asked(), &task, &report, Proof::RunReport).expect_err(case)));
     }
-    let table: Vec<_> =
-        endings.iter().map(|(case, ending)| format!("{case}\n    {ending}\n    hint: {}\n", ending.hint())).collect();
+    let table: Vec<_> = endings
+        .iter()
+        .map(|(case, ending)| {
+            format!("{case}\n    {ending}\n    hint: {}\n", ending.hint("deploy").replace('\n', "\n    hint: "))
+        })
+        .collect();
     insta::assert_snapshot!(table.join(""));
 }

@@ -45,6 +45,10 @@ impl Aws {
         self.json("logs", &format!("Logs_20140328.{action}"), &body)
     }
 
+    pub fn sqs(&self, action: &str, body: Value) -> Answer {
+        self.json("sqs", &format!("AmazonSQS.{action}"), &body)
+    }
+
     /// The answer is the XML, as a string.
     pub fn iam(&self, action: &str, parameters: &[(&str, &str)]) -> Answer {
         let fields = [("Action", action), ("Version", "2010-05-08")];

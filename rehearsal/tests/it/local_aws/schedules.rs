@@ -245,3 +245,60 @@ fn groups_carry_the_tags_and_take_their_schedules_with_them() {
     let gone = stage.aws.scheduler("GET", "/schedule-groups/jobs", Value::Null).unwrap_err();
     gone.assert("ResourceNotFoundException", "jobs does not exist");
 }
+
+#[test]
+fn an_occurrence_that_is_delivered_twice_starts_one_task() {
+    let stage = stage();
+    prepare(&stage, GROUP_ARN);
+    stage.allow(ROLE, json!([may_run_task(&stage), may_pass_roles(&stage)]));
+    let mut once = schedule("ENABLED", &input(&stage));
+    // The attempt is in the Input: then the request is another one, and the token is refused.
+    let ours = input(&stage).to_string().replace("/<aws.scheduler.attempt-number>", "");
+    once["Target"]["Input"] = json!(ours);
+    once["ScheduleExpression"] = json!("at(2199-01-01T00:00:00)");
+    once["ActionAfterCompletion"] = json!("DELETE");
+    stage.aws.scheduler("POST", "/schedules/once", once).unwrap();
+    assert!(stage.local.deliver_again("jobs/once").is_err(), "it has not fired yet");
+    let [fired] = stage.local.advance_to_next_fire("jobs/once").unwrap().try_into().unwrap();
+    let again = stage.local.deliver_again("jobs/once").unwrap();
+    assert_eq!((again.scheduled_time, again.delivered, &again.tasks), (fired.scheduled_time, true, &fired.tasks));
+    assert_ne!(again.execution_id, fired.execution_id);
+    let gone = stage.aws.scheduler("GET", "/schedules/once?groupName=jobs", Value::Null).unwrap_err();
+    gone.assert("ResourceNotFoundException", "once does not exist");
+}
+
+#[test]
+fn what_is_refused_is_tried_again_and_then_kept_where_the_schedule_says() {
+    let stage = stage();
+    prepare(&stage, GROUP_ARN);
+    let queue = stage.aws.sqs("CreateQueue", json!({ "QueueName": "dead" })).unwrap();
+    let mut monthly = schedule("ENABLED", &input(&stage));
+    monthly["Target"]["RetryPolicy"] = json!({ "MaximumRetryAttempts": 2 });
+    monthly["Target"]["DeadLetterConfig"] = json!({ "Arn": "arn:aws:sqs:ap-northeast-2:123456789012:dead" });
+    stage.aws.scheduler("POST", "/schedules/monthly", monthly).unwrap();
+    let fire = || {
+        let [fired] = stage.local.advance_to_next_fire("jobs/monthly").unwrap().try_into().unwrap();
+        (fired.attempts, fired.delivered, fired.dead_lettered)
+    };
+    // The role may not even send what it could not deliver.
+    assert_eq!(fire(), (3, false, false));
+    let may_send = json!({ "Effect": "Allow", "Action": "sqs:SendMessage", "Resource": "*" });
+    stage.allow(ROLE, json!([may_send]));
+    assert_eq!(fire(), (3, false, true));
+    let asked = json!({ "QueueUrl": queue["QueueUrl"], "MessageAttributeNames": ["All"] });
+    let message = stage.aws.sqs("ReceiveMessage", asked).unwrap()["Messages"][0].clone();
+    let attribute = |name: &str| message["MessageAttributes"][name]["StringValue"].clone();
+    assert_eq!((attribute("ERROR_CODE"), attribute("RETRY_ATTEMPTS")), (json!("AccessDeniedException"), json!("2")));
+    assert!(attribute("ERROR_MESSAGE").as_str().unwrap().contains("ecs:RunTask"), "{message}");
+    assert!(message["Body"].as_str().unwrap().contains("TaskDefinition"), "{message}");
+
+    stage.allow(ROLE, json!([may_run_task(&stage), may_pass_roles(&stage)]));
+    stage.local.delay_iam(1).unwrap();
+    let document = trust(GROUP_ARN);
+    let parameters = [("RoleName", "jobs-scheduler"), ("PolicyDocument", document.as_str())];
+    stage.aws.iam("UpdateAssumeRolePolicy", &parameters).unwrap();
+    assert_eq!(fire(), (2, true, false));
+    let last = stage.local.invocations().unwrap().pop().unwrap();
+    let task = stage.local.wait_for_task(&last.tasks[0]).unwrap();
+    assert_eq!(stage.output(&task), [format!("{}/2", last.scheduled_time)]);
+}

@@ -1,5 +1,6 @@
 //! Tasks really run, see what they should see, and end as ECS says.
 
+use rehearsal::local_aws::Fate;
 use serde_json::{Value, json};
 
 use super::{SHELL, shared, stage};
@@ -216,4 +217,42 @@ fn what_ecs_refuses_is_refused() {
 
     stage.aws.ecs("DeregisterTaskDefinition", json!({ "taskDefinition": secret })).unwrap();
     refused(&|_| ()).assert("ClientException", "TaskDefinition is inactive");
+}
+
+#[test]
+fn a_task_ends_as_its_fate_wants() {
+    let stage = stage();
+    let end = |fate: &Fate| {
+        stage.local.next_task(fate).unwrap();
+        let task = stage.run(&stage.world.task_definition, "echo up; exec sleep 1000");
+        let container = task["containers"][0].clone();
+        (task["stopCode"].as_str().unwrap().to_owned(), container["exitCode"].clone(), container["reason"].clone())
+    };
+    let reason = json!("OutOfMemoryError: Container killed due to memory usage");
+    assert_eq!(end(&Fate::OutOfMemory), ("EssentialContainerExited".into(), json!(137), reason));
+    assert_eq!(end(&Fate::SpotInterruption), ("SpotInterruption".into(), json!(143), Value::Null));
+    assert_eq!(end(&Fate::HostLost), ("TerminationNotice".into(), json!(143), Value::Null));
+    let never = Fate::NoStart { reason: "ResourceInitializationError: context deadline exceeded".into() };
+    assert_eq!(end(&never), ("TaskFailedToStart".into(), Value::Null, Value::Null));
+    assert_eq!(stage.run(&stage.world.task_definition, "exit 3")["containers"][0]["exitCode"], 3, "one fate, one task");
+}
+
+#[test]
+fn lines_arrive_late_in_pages_and_in_pieces() {
+    let stage = stage();
+    stage.local.late_lines(2, 2).unwrap();
+    let task = stage.run(&stage.world.task_definition, "echo 1; echo 2; sleep 0.02; echo 3");
+    assert_eq!(stage.output(&task), ["1", "3"]);
+    assert_eq!(stage.output(&task), ["1", "2", "3"], "a late line has its own time");
+    stage.local.clear_faults().unwrap();
+    let long = "head -c 40000 /dev/zero | tr '\\0' x; echo";
+    let task = stage.run(&stage.world.task_definition, long);
+    assert_eq!(stage.output(&task).iter().map(String::len).collect::<Vec<_>>(), [16384, 16384, 7232]);
+    stage.local.log_pages_of(2).unwrap();
+    assert_eq!(stage.output(&task).len(), 2);
+    stage.local.hide_streams(1).unwrap();
+    let stream = format!("app/app/{}", task["taskArn"].as_str().unwrap().rsplit('/').next().unwrap());
+    let request = json!({ "logGroupName": stage.world.log_group, "logStreamName": stream });
+    stage.aws.logs("GetLogEvents", request).unwrap_err().assert("ResourceNotFoundException", "does not exist");
+    assert_eq!(stage.output(&task).len(), 2);
 }

@@ -1,0 +1,104 @@
+//! `deploy attach TASK`: follows a task again that somebody else watches, or nobody, and says how it ended.
+//!
+//! Architecture invariant: no receipt is written here (ADR 0018). A receipt says that the world before the run is the world now,
+//! and whoever attaches has not seen the world before.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::Context;
+use super::tasks_of_job::{OurTask, ours, refuse_elsewhere, scheduled_run, started_by, stream};
+use super::watched::{duration, look_back};
+use crate::config::Proof;
+use crate::exit::{Exit, Stop};
+use crate::model::run_task::{OCCURRENCE_VARIABLE, Occurrence, Run, RunTask, Starter};
+use crate::model::task::Task;
+use crate::run::ending::Ending;
+use crate::run::follow::{UNKNOWN_FOR, Watch, Watched, follow};
+use crate::run::judge::judge;
+use crate::run::progress::Lines;
+
+/// The flags of `deploy attach`.
+#[derive(Debug, Args)]
+pub struct AttachArgs {
+    /// The task, by its id or ARN
+    task: String,
+    /// How long to wait for the task to stop: 90s, 30m, 2h
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = duration)]
+    timeout: Duration,
+}
+
+/// Carries the verb out.
+pub async fn run(context: &Context, args: AttachArgs) -> anyhow::Result<Exit> {
+    let desired = context.desired();
+    refuse_elsewhere(context, &desired).await?;
+    let OurTask { task, starter } = ours(context, &desired, &args.task).await?;
+    err!("task {} of {}, started {}", task.id(), task.family_and_revision(), started_by(starter));
+    let (name, cluster) = (&desired.job.container, &desired.job.cluster);
+    let proof = desired.job.gate.proof;
+    let watch = Watch {
+        aws: &context.aws,
+        cluster,
+        container: name,
+        stream: stream(context, &task.task_definition, name, task.id()).await?,
+        awaits_report: proof == Proof::RunReport && starter != Starter::Run,
+        timeout: args.timeout,
+        patience: UNKNOWN_FOR,
+        lines: Lines::Beside,
+    };
+    let watched = follow(watch, task).await.map_err(|ending| not_well(context, &ending))?;
+    let judged = match starter {
+        Starter::Run => ended_with_0(&watched, name),
+        Starter::Schedule | Starter::Trigger | Starter::OneOff => {
+            let asked = as_started(&scheduled_run(context, &desired).await?, starter, &watched.task, name);
+            judge(&asked, &watched.task, &watched.report, proof).map(drop)
+        }
+    };
+    if let Err(ending) = judged {
+        look_back(&watched);
+        return Err(not_well(context, &ending).into());
+    }
+    out!("{}: task {} ended well, container {name} with exit code 0", desired.job.name, watched.task.id());
+    if matches!(starter, Starter::Trigger | Starter::OneOff) {
+        out!("note: a run that was only joined earns no receipt; only one that is watched from before its start does");
+        out!("next: {} trigger-now", context.program);
+    }
+    Ok(Exit::Done)
+}
+
+/// The run as the schedule asks for it today, at the moment that this task names.
+fn as_started(run_task: &RunTask, starter: Starter, task: &Task, container: &str) -> Run {
+    let overridden = task.overrides.iter().find(|overridden| overridden.name == container);
+    let time = overridden.and_then(|overridden| overridden.environment.get(OCCURRENCE_VARIABLE));
+    let time = time.map_or("", String::as_str);
+    match starter {
+        Starter::Schedule => run_task.scheduled_at(time),
+        Starter::OneOff => run_task.via_scheduler(time),
+        Starter::Trigger | Starter::Run => run_task.manual(Occurrence { id: String::new(), time: time.to_owned() }),
+    }
+}
+
+/// What an operator ran has no report that would say more.
+fn ended_with_0(watched: &Watched, name: &str) -> Result<(), Ending> {
+    let container = watched.task.container(name);
+    match container.and_then(|container| container.exit_code) {
+        Some(0) => Ok(()),
+        Some(exit_code) => {
+            let (outcomes, error, others) = (geuneul::outcomes_of(exit_code), None, Vec::new());
+            Err(Ending::Failed { container: name.to_owned(), exit_code, outcomes, error, others })
+        }
+        None => {
+            let reason = watched.task.stopped_reason.clone().unwrap_or_default();
+            Err(Ending::NeverStarted { reason })
+        }
+    }
+}
+
+fn not_well(context: &Context, ending: &Ending) -> Stop {
+    let what = match ending.goes_on() {
+        Some(_) => format!("its end was not seen: {ending}"),
+        None => format!("it did not end well: {ending}"),
+    };
+    Stop { exit: Exit::NotProven, what, hint: ending.hint(&context.program) }
+}

@@ -1,0 +1,143 @@
+//! The receipt while a run is under way: void from before the start, and kept only when the run is proven and still the newest.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::Context;
+use super::look::Look;
+use crate::cloud::ReceiptWriteError;
+use crate::exit::{Exit, Stop};
+use crate::fingerprint::Fingerprint;
+use crate::receipt::{Overridden, Path, Receipt, VerifiedRun, Void};
+use crate::run::ending::Ending;
+use crate::run::judge::Proven;
+
+/// A run that may earn the receipt.
+pub struct Attempt<'a> {
+    context: &'a Context,
+    look: &'a Look,
+    fingerprint: Fingerprint,
+    void: Void,
+    begun: Kept,
+}
+
+/// A receipt that was kept: its text, and the version of the parameter.
+struct Kept {
+    text: String,
+    version: i64,
+}
+
+impl<'a> Attempt<'a> {
+    /// Voids the receipt: from here on no earlier proof counts.
+    pub async fn begin(context: &'a Context, look: &'a Look) -> anyhow::Result<Attempt<'a>> {
+        // Of the world before the run: what moves while it runs will not match afterwards.
+        let fingerprint = Fingerprint::of(&look.live)
+            .map_err(|error| Stop::refused(error.to_string(), format!("see more: {} plan", context.program)))?;
+        let overridden = overridden(look);
+        let void = Void { since: now(), by: look.live.identity.arn.clone(), ending: None, overridden };
+        let begun = keep(context, look, &Receipt::Void(void.clone())).await?;
+        Ok(Attempt { context, look, fingerprint, void, begun })
+    }
+
+    /// What the run depends on, as it was before.
+    pub fn fingerprint(&self) -> &Fingerprint {
+        &self.fingerprint
+    }
+
+    /// Keeps the receipt of the run.
+    pub async fn proven(self, path: Path, proven: &Proven) -> anyhow::Result<VerifiedRun> {
+        let proof = self.look.desired.job.gate.proof;
+        let by = &self.look.live.identity.arn;
+        let verified = VerifiedRun::new(path, proven, proof, self.fingerprint.clone(), versions(self.look), now(), by);
+        let kept = self.keep_if_newest(&Receipt::Verified(Box::new(verified.clone()))).await;
+        kept.map(|()| verified).map_err(|error| {
+            // The verdict is the news; that it will not count comes after it.
+            out!("{}: the run is proven: {}", self.look.desired.job.name, proven.task().arn);
+            error.context("its receipt is missing, and without one `enable` will refuse")
+        })
+    }
+
+    /// Keeps that nobody watches it.
+    pub async fn unwatched(mut self) -> anyhow::Result<()> {
+        self.void.ending = Some("it was started with --no-wait, and its end was not watched".to_owned());
+        self.keep_if_newest(&Receipt::Void(self.void.clone())).await
+    }
+
+    /// Keeps how it ended instead.
+    pub async fn ended(mut self, ending: &Ending) {
+        self.void.ending = Some(shortened(&ending.lasting()));
+        if let Err(error) = self.keep_if_newest(&Receipt::Void(self.void.clone())).await {
+            err!("note: how it ended could not be kept, and no earlier proof counts either: {error:#}");
+        }
+    }
+
+    /// Keeps what became of a run, when it is still the newest: two may have begun at once, and then neither says anything of the
+    /// job at rest. AWS has no conditional write here; the version that the write answers shows what came between.
+    async fn keep_if_newest(&self, receipt: &Receipt) -> anyhow::Result<()> {
+        let (context, look, begun) = (self.context, self.look, &self.begun);
+        let name = &look.desired.receipt_parameter;
+        let overtaken = || {
+            let hint = format!("when that run has ended, prove the job again: {} trigger-now", context.program);
+            let what = format!(
+                "another run was begun while this one ran ({name} is not as this one left it), and only the newest counts"
+            );
+            Stop { exit: Exit::NotProven, what, hint }
+        };
+        let (text, version) = context.aws.receipt_version(name).await?;
+        if (&text, version) != (&begun.text, begun.version) {
+            return Err(overtaken().into());
+        }
+        let kept = keep(context, look, receipt).await?;
+        if kept.version != begun.version + 1 {
+            let ending = Some("another run was begun while it ran".to_owned());
+            let overridden = overridden(look);
+            let void = Void { since: now(), by: look.live.identity.arn.clone(), ending, overridden };
+            keep(context, look, &Receipt::Void(void)).await?;
+            return Err(overtaken().into());
+        }
+        Ok(())
+    }
+}
+
+/// Keeps a receipt, or the lack of one.
+async fn keep(context: &Context, look: &Look, receipt: &Receipt) -> anyhow::Result<Kept> {
+    let (name, job) = (&look.desired.receipt_parameter, &look.desired.job.name);
+    let text = receipt.to_text(&look.desired.owner)?;
+    match context.aws.write_receipt(name, &text, job).await {
+        Err(error @ ReceiptWriteError::Foreign(_)) => {
+            let hint = "choose another `app` in deploy.toml, or delete that parameter if nobody needs it";
+            Err(Stop::refused(error.to_string(), hint).into())
+        }
+        // So that what AWS said gets its hint.
+        Err(ReceiptWriteError::Cloud(error)) => Err(error.into()),
+        Ok(version) => Ok(Kept { text, version }),
+    }
+}
+
+/// What only a proven run takes away.
+fn overridden(look: &Look) -> Option<Overridden> {
+    let receipt = look.live.receipt.present()?.as_ref().ok()?;
+    receipt.overridden().cloned()
+}
+
+/// The versions of the secrets, by variable, as they were before the run.
+fn versions(look: &Look) -> BTreeMap<String, i64> {
+    let found = look.desired.parameters.iter().zip(&look.live.parameters);
+    found.filter_map(|(wanted, seen)| Some((wanted.env.clone(), seen.present()?.version))).collect()
+}
+
+/// Now, to the second: nothing here is measured finer, and texts stay short.
+pub fn now() -> Timestamp {
+    let now = Timestamp::now();
+    Timestamp::from_second(now.as_second()).unwrap_or(now)
+}
+
+/// A receipt has 4 KB; what ECS says of an end may be long.
+fn shortened(text: &str) -> String {
+    let mut short: String = text.chars().take(400).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}

@@ -1,0 +1,109 @@
+//! `deploy logs [TASK]`: the lines of the job's container, from the first to the last.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::Context;
+use super::tasks_of_job::{OurTask, newest, refuse_elsewhere, started_by, stream};
+use crate::cloud::TaskDefinitions;
+use crate::exit::{Exit, Stop};
+use crate::model::log::LogStream;
+use crate::model::task::Task;
+use crate::run::ending::Ending;
+use crate::run::follow::{UNKNOWN_FOR, Watch, follow};
+use crate::run::judge::Report;
+use crate::run::progress::{Lines, Progress};
+use crate::run::tail::Tail;
+
+/// The flags of `deploy logs`.
+#[derive(Debug, Args)]
+pub struct LogsArgs {
+    /// The task, by its id or ARN; else the job's newest
+    task: Option<String>,
+    /// Stay until the task has stopped
+    #[arg(long)]
+    follow: bool,
+}
+
+/// Carries the verb out.
+pub async fn run(context: &Context, args: LogsArgs) -> anyhow::Result<Exit> {
+    let desired = context.desired();
+    refuse_elsewhere(context, &desired).await?;
+    let (cluster, container) = (&desired.job.cluster, &desired.job.container);
+    let task = match &args.task {
+        Some(reference) => context.aws.task(cluster, reference).await?,
+        None => newest(context, &desired).await?.map(|OurTask { task, starter }| {
+            err!("task {} of {}, started {}", task.id(), task.family_and_revision(), started_by(starter));
+            task
+        }),
+    };
+    let stream = match (&task, &args.task) {
+        (Some(task), _) => stream(context, &task.task_definition, container, task.id()).await?,
+        // ECS forgets a task after an hour; the log does not.
+        (None, Some(reference)) => {
+            let id = reference.rsplit('/').next().unwrap_or(reference);
+            stream(context, &desired.job.family, container, id).await?
+        }
+        (None, None) => newest_stream(context, &desired.job.family, container).await?,
+    };
+    let Some(stream) = stream else {
+        let hint = "`deploy` reads CloudWatch only: give the container the awslogs driver and a stream prefix";
+        return Err(Stop::failed(format!("container {container} does not write to CloudWatch"), hint).into());
+    };
+    match task.filter(|task| args.follow && !task.is_stopped()) {
+        Some(task) => until_it_stops(context, task, stream, container).await,
+        None => whole(context, stream).await,
+    }
+}
+
+/// The stream that was written to last. Nobody knows any more who started its task: a service of the same family writes there too.
+async fn newest_stream(context: &Context, family: &str, container: &str) -> anyhow::Result<Option<LogStream>> {
+    let definition = context.aws.task_definition(family).await?;
+    let Some((group, Some(prefix))) = definition.awslogs(container) else { return Ok(None) };
+    let begins = format!("{prefix}/{container}/");
+    let found = context.aws.newest_streams(group).await?.into_iter().find(|stream| stream.name.starts_with(&begins));
+    let Some(found) = found else {
+        let hint = format!("run the job first: {} trigger-now", context.program);
+        return Err(Stop::failed(format!("the log group {group} has no stream {begins}..."), hint).into());
+    };
+    err!("note: ECS knows no task of this job any more; this is the newest stream, {}", found.name);
+    Ok(Some(found))
+}
+
+async fn whole(context: &Context, stream: LogStream) -> anyhow::Result<Exit> {
+    let mut progress = Progress::begin(Lines::Data);
+    let place = format!("{} in {}", stream.name, stream.group);
+    let mut tail = Tail::of(&context.aws, Some(stream));
+    tail.drain(&mut progress, |_| Duration::ZERO).await;
+    match tail.into_parts() {
+        (Report::NotRead(why), _) => {
+            let hint = format!("is there such a task? the job's newest: {} logs", context.program);
+            Err(Stop::failed(format!("the log stream {place} cannot be read: {why}"), hint).into())
+        }
+        _ => Ok(Exit::Done),
+    }
+}
+
+async fn until_it_stops(context: &Context, task: Task, stream: LogStream, container: &str) -> anyhow::Result<Exit> {
+    let cluster = task.cluster.clone();
+    let watch = Watch {
+        aws: &context.aws,
+        cluster: &cluster,
+        container,
+        stream: Some(stream),
+        awaits_report: false,
+        timeout: Duration::MAX,
+        patience: UNKNOWN_FOR,
+        lines: Lines::Data,
+    };
+    match follow(watch, task).await {
+        Ok(watched) => match watched.report {
+            Report::NotRead(why) => Err(Stop::failed(format!("the log cannot be read: {why}"), String::new()).into()),
+            _ => Ok(Exit::Done),
+        },
+        // Whoever follows a log leaves when they have seen enough.
+        Err(Ending::Detached { .. }) => Ok(Exit::Done),
+        Err(ending) => Err(Stop::failed(ending.to_string(), ending.hint(&context.program)).into()),
+    }
+}

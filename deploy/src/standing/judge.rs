@@ -1,0 +1,317 @@
+//! What was read, judged: what is well, what nobody saw, and what needs a person.
+
+use jiff::Timestamp;
+
+use super::overdue::{Evidence, Log, Overdue, overdue};
+use super::{Facts, FireTime, Fires, Gate, NewerRevision, PathNow, Queue, ScheduleNow, Standing, path::path};
+use crate::commands::look::minute;
+use crate::desired::Desired;
+use crate::fingerprint::{Fingerprint, NoFingerprint};
+use crate::fire_times;
+use crate::fire_times::timetable::{AtOnce, Timetable};
+use crate::gate::{self, Closed};
+use crate::model::{Live, Schedule, Seen, State};
+use crate::plan::Plan;
+use crate::receipt::{Overridden, Receipt};
+use crate::run::ending::next_step;
+
+/// How many fire times are shown.
+const FIRE_TIMES: usize = 5;
+
+/// How things stand. `program` is how a person writes this command again.
+pub fn judge(desired: &Desired, live: &Live, plan: &Plan, facts: &Facts, program: &str) -> Standing {
+    let fingerprint = Fingerprint::of(live);
+    let mut bench = Bench { desired, live, facts, program, needs: Vec::new(), unseen: Vec::new() };
+    let schedule = bench.schedule();
+    let fires = bench.fires();
+    let drift = bench.drift(plan);
+    let scheduled_path = path(live, fingerprint.as_ref().ok(), &facts.runs);
+    let overridden = bench.receipt().and_then(Receipt::overridden).cloned();
+    let gate = bench.gate(&fingerprint, &scheduled_path, overridden.as_ref());
+    let overdue = bench.overdue();
+    let dead_letter_queue = bench.queue();
+    bench.newest_run();
+    let running = facts.running.as_ref().map_err(|why| bench.unseen.push(why.clone())).ok();
+    let runs_unknown = match &facts.log {
+        Log::Read { .. } => None,
+        Log::Dark(why) => Some(bench.dark(why)),
+    };
+    let receipt = bench.receipt().and_then(|receipt| match receipt {
+        Receipt::Verified(run) => Some(run.as_ref().clone()),
+        Receipt::Void(_) | Receipt::Overridden(_) => None,
+    });
+    let Bench { needs, unseen, .. } = bench;
+    Standing {
+        deploy: "status/1",
+        job: desired.job.name.clone(),
+        account: desired.account.clone(),
+        region: desired.region.clone(),
+        at: facts.clock,
+        schedule,
+        fires,
+        drift,
+        gate,
+        scheduled_path,
+        receipt,
+        overridden,
+        newer_revisions: newer(desired, live),
+        running: running.cloned(),
+        runs: facts.runs.iter().take(facts.shown).cloned().collect(),
+        runs_unknown,
+        overdue,
+        dead_letter_queue,
+        needs,
+        unseen,
+    }
+}
+
+struct Bench<'a> {
+    desired: &'a Desired,
+    live: &'a Live,
+    facts: &'a Facts,
+    program: &'a str,
+    needs: Vec<String>,
+    unseen: Vec<String>,
+}
+
+impl Bench<'_> {
+    fn found(&self) -> Option<&Schedule> {
+        self.live.schedule.present()
+    }
+
+    fn is_on(&self) -> bool {
+        self.found().is_some_and(|schedule| schedule.state() == State::Enabled)
+    }
+
+    fn receipt(&self) -> Option<&Receipt> {
+        self.live.receipt.present()?.as_ref().ok()
+    }
+
+    fn schedule(&mut self) -> ScheduleNow {
+        let (timing, program) = (self.desired.timing(), self.program);
+        let group = timing.group.clone();
+        let bare = |state: &str| ScheduleNow {
+            state: state.to_owned(),
+            group: group.clone(),
+            expression: String::new(),
+            timezone: String::new(),
+            since: None,
+            off: None,
+        };
+        match &self.live.schedule {
+            Seen::Absent => {
+                let elsewhere = self.live.elsewhere.present().cloned().unwrap_or_default();
+                if elsewhere.is_empty() {
+                    self.needs.push(format!("make it: {program} apply --disabled"));
+                    return bare("absent");
+                }
+                let places: Vec<_> =
+                    elsewhere.iter().map(|one| format!("{}, in group {}", one.state, one.group)).collect();
+                self.needs.push(format!("the configuration says group = {group:?}: see {program} plan"));
+                bare(&places.join("; "))
+            }
+            Seen::Hidden { why } => {
+                self.unseen.push(why.clone());
+                bare(&format!("not seen: {why}"))
+            }
+            Seen::Present(schedule) => {
+                let table = Timetable::of(schedule);
+                let off = (schedule.state() == State::Disabled).then(|| self.off(&table));
+                ScheduleNow {
+                    state: schedule.state().to_string(),
+                    group,
+                    expression: table.expression,
+                    timezone: table.zone,
+                    since: table.written,
+                    off,
+                }
+            }
+        }
+    }
+
+    /// Why it is off, and what that has cost. AWS does not tell who switched it off.
+    fn off(&mut self, table: &Timetable) -> String {
+        let since = table.written.map(|at| format!("since {}", minute(at))).unwrap_or_default();
+        if self.desired.job.stopped {
+            return format!("{since}: the configuration says stopped = true");
+        }
+        let words = format!("{since}\nleft off by apply, or by disable; only `{} enable` switches it on", self.program);
+        let missed: Vec<_> = table.last(self.facts.clock, 100).unwrap_or_default();
+        let missed: Vec<_> = missed.into_iter().filter(|due| table.written.is_some_and(|at| *due > at)).collect();
+        let Some(last) = missed.first() else { return words };
+        let count = if missed.len() == 100 { "100 or more".to_owned() } else { missed.len().to_string() };
+        self.needs.push(format!(
+            "it is off and has missed {count} fire times: {} enable, or say stopped = true",
+            self.program
+        ));
+        format!("{words}\nit has missed {count} fire times since, the last one {}", minute(*last))
+    }
+
+    /// Of the live schedule: a fire time that somebody else has set is the one that counts.
+    fn fires(&mut self) -> Fires {
+        let Some(schedule) = self.found() else { return Fires::default() };
+        let (table, now) = (Timetable::of(schedule), self.facts.clock);
+        let next = match table.next(now, FIRE_TIMES) {
+            Ok(next) => next,
+            Err(error) => {
+                let runs = (table.at_once(now) == AtOnce::Runs).then_some("; it fires at once when it is switched on");
+                return Fires { next: Vec::new(), note: Some(format!("{error}{}", runs.unwrap_or_default())) };
+            }
+        };
+        let mut note = None;
+        if next.is_empty() {
+            let ever = table.next(Timestamp::UNIX_EPOCH, 1).is_ok_and(|moments| !moments.is_empty());
+            let (says, why) = match ever {
+                true => ("never again", "the expression's years are over"),
+                false => ("never", "no year has such a day and time"),
+            };
+            note = Some(says.to_owned());
+            if self.is_on() {
+                self.needs.push(format!("{why}: change `cron`"));
+            }
+        } else if !table.window.is_zero() {
+            note = Some(format!("each up to {} minutes later", table.window.as_secs() / 60));
+        }
+        let time = |moment: &jiff::ZonedDateTime| FireTime {
+            local: moment.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+            utc: moment.timestamp(),
+            shown: fire_times::show(moment),
+        };
+        Fires { next: next.iter().map(time).collect(), note }
+    }
+
+    /// What is there against what is wanted. It matters to whoever sleeps only when the schedule is on.
+    fn drift(&mut self, plan: &Plan) -> Vec<String> {
+        let drift = gate::unsettled(plan);
+        if !drift.is_empty() && self.is_on() {
+            self.needs.push(format!("what fires is not what deploy.toml says: {} plan", self.program));
+        }
+        drift
+    }
+
+    fn gate(
+        &mut self,
+        fingerprint: &Result<Fingerprint, NoFingerprint>,
+        path: &PathNow,
+        overridden: Option<&Overridden>,
+    ) -> Gate {
+        let (program, clock) = (self.program, self.facts.clock);
+        let closed = |why: Vec<String>| Gate { open: Some(false), why };
+        if self.desired.job.stopped && !self.is_on() {
+            return closed(vec!["the configuration says stopped = true".to_owned()]);
+        }
+        let now = match fingerprint {
+            Ok(now) => now,
+            Err(error @ NoFingerprint::Hidden { .. }) => {
+                self.unseen.push(error.to_string());
+                return Gate { open: None, why: vec![error.to_string()] };
+            }
+            Err(error) => {
+                if self.is_on() {
+                    self.needs.push(format!("what fires is not proven: {program} plan"));
+                }
+                return closed(vec![error.to_string()]);
+            }
+        };
+        let Live { receipt, scheduled_path, .. } = self.live;
+        let Err(reasons) = gate::open(receipt, scheduled_path, now, &self.desired.job.gate, clock) else {
+            return Gate { open: Some(true), why: Vec::new() };
+        };
+        let why: Vec<_> = reasons.iter().map(ToString::to_string).collect();
+        if let [Closed::Hidden(hidden) | Closed::PathHidden(hidden)] = reasons.as_slice() {
+            self.unseen.push(hidden.clone());
+            return Gate { open: None, why };
+        }
+        // Nobody proves a monthly job every week, and what the schedule itself has done since needs no other proof.
+        let since = |at: Timestamp| {
+            self.facts
+                .runs
+                .iter()
+                .any(|run| run.is_scheduled() && run.is_well() && run.began().is_some_and(|began| began > at))
+        };
+        let matters = |closed: &&Closed| match closed {
+            Closed::TooOld { .. } => false,
+            Closed::Overridden(overridden) => !since(overridden.at),
+            closed if closed.is_about_the_path() => path.proven != Some(true),
+            _ => true,
+        };
+        if self.is_on() && reasons.iter().any(|closed| matters(&closed)) {
+            let what = match overridden {
+                Some(_) => "it was switched on without a proof",
+                None => "what fires is not proven",
+            };
+            let flag = if reasons.iter().any(Closed::is_about_the_path) { " --via-scheduler" } else { "" };
+            self.needs.push(format!("{what}: {program} trigger-now{flag}"));
+        }
+        closed(why)
+    }
+
+    fn overdue(&mut self) -> Overdue {
+        let Some(schedule) = self.found() else { return Overdue::Off };
+        let scheduled: Vec<_> =
+            self.facts.runs.iter().filter(|run| run.is_scheduled()).filter_map(|run| run.began()).collect();
+        let timetable = Timetable::of(schedule);
+        let evidence = Evidence {
+            state: schedule.state(),
+            timetable: &timetable,
+            scheduled: &scheduled,
+            running: self.facts.running.as_ref().ok().map(|tasks| tasks.iter().any(|task| task.scheduled)),
+            log: self.facts.log.clone(),
+        };
+        let verdict = overdue(&evidence, self.facts.clock);
+        match &verdict {
+            Overdue::Overdue { due } => self.needs.push(format!(
+                "no scheduled run since {}: {program} verify says what may stand in the way, {program} trigger-now runs it by hand",
+                minute(*due),
+                program = self.program
+            )),
+            Overdue::Unknown { why, .. } => self.unseen.push(format!("whether a run is overdue: {why}")),
+            Overdue::Off
+            | Overdue::NotYet
+            | Overdue::Ran { .. }
+            | Overdue::Running { .. }
+            | Overdue::Waiting { .. } => {}
+        }
+        verdict
+    }
+
+    fn queue(&mut self) -> Option<Queue> {
+        let (arn, depth) = self.facts.queue.as_ref()?;
+        match depth {
+            Ok(0) => {}
+            Ok(depth) => self.needs.push(format!("{depth} undelivered in {arn}: read them, then empty the queue")),
+            Err(why) => self.unseen.push(why.clone()),
+        }
+        Some(Queue { arn: arn.clone(), depth: depth.as_ref().ok().copied() })
+    }
+
+    /// The newest run decides whether somebody has to come; the older ones are history.
+    fn newest_run(&mut self) {
+        let Some(run) = self.facts.runs.first().filter(|run| !run.is_well()) else { return };
+        let outcome = run.report.outcome;
+        let next = format!("{}, then: {} trigger-now", next_step(outcome), self.program);
+        self.needs.push(format!("the newest run ended {outcome}: {}; {next}", run.cause()));
+    }
+
+    /// Without the log the screen lacks a part that matters, unless there is nothing to be read in it.
+    fn dark(&mut self, why: &str) -> String {
+        if !self.unseen.iter().any(|said| said.contains(why)) {
+            self.unseen.push(why.to_owned());
+        }
+        format!("not seen: {why}")
+    }
+}
+
+/// What was registered since, and whether it would work.
+fn newer(desired: &Desired, live: &Live) -> Vec<NewerRevision> {
+    let Some(behind) = &live.behind else { return Vec::new() };
+    let found = behind.newer.iter().filter_map(|revision| {
+        let number = revision.reference()?.revision();
+        let secrets = revision.container(&desired.job.container).and_then(|one| one.get("secrets")?.as_array());
+        let has = |env: &str| secrets.into_iter().flatten().any(|secret| secret["name"] == env);
+        let lacks = desired.parameters.iter().map(|one| &one.env).filter(|env| !has(env)).cloned().collect();
+        let registered_by = revision.text("registeredBy").map(str::to_owned);
+        Some(NewerRevision { revision: number, registered_by, lacks })
+    });
+    found.filter(|one| one.revision > behind.pinned.revision()).collect()
+}

@@ -1,0 +1,145 @@
+//! Has the schedule started what it should have?
+//!
+//! EventBridge Scheduler keeps no record of what it fired, so this compares its fire times with the reports in the log. What a log
+//! that forgets, or one that was not read, does not show is *unknown*, never *overdue*.
+//!
+//! Architecture invariant: pure; whoever asks brings the time.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use crate::fire_times::FireTimeError;
+use crate::fire_times::timetable::Timetable;
+use crate::model::State;
+
+/// How long a run may take from its start to its report before it is missed.
+pub const RUN: Duration = Duration::from_secs(20 * 60);
+/// The clocks of Scheduler and of the container may differ by this much.
+const SKEW: SignedDuration = SignedDuration::from_secs(60);
+
+/// What is known of the log that the reports are in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Log {
+    /// It was read, and forgets after this long; `None` is never.
+    Read {
+        /// How long it keeps a line.
+        keeps: Option<Duration>,
+    },
+    /// It was not read, or holds no reports.
+    Dark(String),
+}
+
+/// What was looked at.
+#[derive(Debug, Clone)]
+pub struct Evidence<'a> {
+    /// Whether it fires.
+    pub state: State,
+    /// When.
+    pub timetable: &'a Timetable,
+    /// When the scheduled runs that the log remembers began.
+    pub scheduled: &'a [Timestamp],
+    /// Whether a task that the schedule started is running; `None` when that could not be seen.
+    pub running: Option<bool>,
+    /// The log.
+    pub log: Log,
+}
+
+/// The verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Overdue {
+    /// It is switched off: nothing is expected.
+    Off,
+    /// No fire time has passed since it was written last.
+    NotYet,
+    /// The last occurrence has run.
+    Ran {
+        /// When it was due.
+        due: Timestamp,
+        /// When the run began.
+        began: Timestamp,
+    },
+    /// It is running.
+    Running {
+        /// When it was due.
+        due: Timestamp,
+    },
+    /// It may still come: a flexible window, a retry, a run that has not ended.
+    Waiting {
+        /// When it was due.
+        due: Timestamp,
+        /// Until when it may come.
+        until: Timestamp,
+    },
+    /// No scheduled run since the last fire time.
+    Overdue {
+        /// When it was due.
+        due: Timestamp,
+    },
+    /// Nobody can tell.
+    Unknown {
+        /// When it was due, if that is known.
+        due: Option<Timestamp>,
+        /// Why not.
+        why: String,
+    },
+}
+
+/// The last fire time that counts: one before the schedule was written last may have found it switched off.
+pub fn last_due(timetable: &Timetable, now: Timestamp) -> Result<Option<Timestamp>, FireTimeError> {
+    let since = timetable.written.or(timetable.made).unwrap_or(Timestamp::MIN);
+    Ok(timetable.last(now, 1)?.into_iter().find(|due| *due > since))
+}
+
+/// Until when a run of that occurrence may come.
+pub fn patience(timetable: &Timetable) -> Duration {
+    timetable.window + timetable.retry_for + RUN
+}
+
+/// Whether a scheduled run is missing.
+pub fn overdue(evidence: &Evidence<'_>, now: Timestamp) -> Overdue {
+    let Evidence { state, timetable, scheduled, running, log } = evidence;
+    if *state == State::Disabled {
+        return Overdue::Off;
+    }
+    let due = match last_due(timetable, now) {
+        Ok(Some(due)) => due,
+        Ok(None) => return Overdue::NotYet,
+        Err(error) => return Overdue::Unknown { due: None, why: error.to_string() },
+    };
+    if let Some(began) = scheduled.iter().filter(|began| **began >= due - SKEW).max() {
+        return Overdue::Ran { due, began: *began };
+    }
+    let unknown = |why: String| Overdue::Unknown { due: Some(due), why };
+    let until = due.checked_add(patience(timetable)).unwrap_or(Timestamp::MAX);
+    match (running, log) {
+        (Some(true), _) => Overdue::Running { due },
+        _ if now < until => Overdue::Waiting { due, until },
+        (_, Log::Dark(why)) => unknown(why.clone()),
+        (None, _) => unknown("whether a task is running was not seen".to_owned()),
+        (_, Log::Read { keeps: Some(keeps) }) => match longest_interval(timetable, now) {
+            Some(interval) if interval > *keeps => unknown(format!(
+                "the log group forgets after {} d, and the schedule fires every {} d: keep it longer",
+                keeps.as_secs() / 86_400,
+                interval.as_secs().div_ceil(86_400)
+            )),
+            Some(_) => Overdue::Overdue { due },
+            None => unknown("how often the schedule fires is not known".to_owned()),
+        },
+        (_, Log::Read { keeps: None }) => Overdue::Overdue { due },
+    }
+}
+
+/// The longest time between two fire times, those around now among them.
+fn longest_interval(timetable: &Timetable, now: Timestamp) -> Option<Duration> {
+    let mut moments = timetable.last(now, 12).ok()?;
+    moments.reverse();
+    moments.extend(timetable.next(now, 12).ok()?.iter().map(jiff::ZonedDateTime::timestamp));
+    let gaps = moments.windows(2).map(|pair| pair[0].duration_until(pair[1]));
+    gaps.filter_map(|gap| Duration::try_from(gap).ok()).max()
+}
+
+#[cfg(test)]
+mod tests;

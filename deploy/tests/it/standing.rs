@@ -1,0 +1,166 @@
+//! The screen of `status` at moments that no test can wait for: judged from a world in memory, by a clock that is brought along.
+
+use std::path::Path;
+
+use deploy::config::Config;
+use deploy::desired::Desired;
+use deploy::exit::Exit;
+use deploy::model::{Parameter, ParameterType, State, Tags, tags};
+use deploy::normalise::Normalisers;
+use deploy::observe::observe;
+use deploy::plan::{Wish, plan};
+use deploy::receipt::{Overridden, Receipt};
+use deploy::standing::judge::judge;
+use deploy::standing::overdue::Log;
+use deploy::standing::runs::PastRun;
+use deploy::standing::{Facts, RunningTask, render};
+use geuneul::{Outcome, RunReport, Trigger};
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::memory::{self, Memory, World};
+use crate::{inside, scene};
+
+const JOB: &str = "library-sync";
+
+fn desired(more: &str) -> Desired {
+    let text = format!(
+        r#"
+        account = "123456789012"
+        region = "ap-northeast-2"
+        [job.{JOB}]
+        cluster = "geuneul"
+        family = "geuneul"
+        container = "app"
+        command = ["--all"]
+        subnets = ["subnet-1"]
+        {more}
+        [job.{JOB}.schedule]
+        cron = "0 4 31 * ? *"
+        timezone = "Asia/Seoul"
+        [[job.{JOB}.secret]]
+        env = "KEY"
+        parameter = "/app/key"
+        from = "prompt"
+        "#
+    );
+    let config = Config::parse(&text, Path::new("deploy.toml")).expect("a good configuration");
+    Desired::new(&config, config.job(None).expect("one job"))
+}
+
+/// The world after `apply --disabled` on December 2.
+fn applied() -> World {
+    let mut world = World::default();
+    let members = json!({
+        "family": "geuneul", "networkMode": "awsvpc", "executionRoleArn": "arn:aws:iam::123456789012:role/execution",
+        "containerDefinitions": [{ "name": "app", "image": "app:1" }],
+    });
+    let revision = memory::revision(members.as_object().expect("an object"), &Tags::new(), 1);
+    world.families.insert("geuneul".into(), vec![revision]);
+    let key = Parameter {
+        name: "/app/key".into(),
+        kind: ParameterType::SecureString,
+        key: None,
+        version: 1,
+        written_ms: None,
+        tags: Some(tags::ours(JOB)),
+    };
+    world.parameters.insert("/app/key".into(), key);
+    let memory = Memory::new(world, None);
+    let desired = desired("");
+    inside::run(async {
+        let live = observe(&memory, &desired).await.expect("observed");
+        let wish = Wish { disabled: true, ..Wish::default() };
+        let plan = plan(&desired, &live, &wish, Normalisers::default());
+        assert!(plan.refusals.is_empty(), "{:#?}", plan.refusals);
+        let guard = deploy::guard::Guard::of(&desired, &live, &plan);
+        let patience = deploy::apply::Patience { limit: Default::default(), pause: Default::default() };
+        let done = deploy::apply::apply(&memory, guard, &plan, &Default::default(), patience, &mut |_| ()).await;
+        assert!(done.is_ok(), "{done:?}");
+    });
+    memory.change(|world| written(world, State::Disabled, "2026-12-02T00:00:00Z"));
+    memory.world()
+}
+
+/// The schedule as it was written at a moment.
+fn written(world: &mut World, state: State, at: &str) {
+    let schedule = world.schedules.get_mut(&(JOB.into(), JOB.into())).expect("the schedule");
+    *schedule = schedule.with_state(state);
+    schedule.0.insert("LastModificationDate".into(), json!(moment(at).as_second()));
+}
+
+fn moment(text: &str) -> Timestamp {
+    text.parse().expect("a moment")
+}
+
+fn run(started_at: &str, trigger: Trigger, outcome: Outcome) -> PastRun {
+    let report = RunReport { started_at: started_at.into(), trigger, outcome, ..scene::report() };
+    PastRun { task: "0123456789abcdef0123456789abcdef".into(), report }
+}
+
+fn facts(clock: &str) -> Facts {
+    let log = Log::Read { keeps: None };
+    Facts { clock: moment(clock), runs: Vec::new(), shown: 5, log, running: Ok(Vec::new()), queue: None }
+}
+
+/// The screen, and what it ends with.
+fn screen(case: &str, world: &World, desired: &Desired, facts: &Facts) -> (String, Exit) {
+    let live = inside::run(observe(&Memory::new(world.clone(), None), desired)).expect("observed");
+    let plan = plan(desired, &live, &Wish::default(), Normalisers::default());
+    let standing = judge(desired, &live, &plan, facts, "deploy");
+    let lines = render::lines(&standing, "deploy").join("\n");
+    (format!("=== {case}: exit code {}\n{lines}\n\n", standing.exit().code()), standing.exit())
+}
+
+#[test]
+fn the_screen_at_moments_that_nobody_can_wait_for() {
+    let (mut world, plain) = (applied(), desired(""));
+    let mut all = String::new();
+    let mut show = |case: &str, world: &World, desired: &Desired, facts: &Facts, expected: Exit| {
+        let (text, exit) = screen(case, world, desired, facts);
+        assert_eq!(exit, expected, "{text}");
+        all += &text;
+    };
+    show("off since today", &world, &plain, &facts("2026-12-02T01:00:00Z"), Exit::Done);
+    show("off, and a month has gone by", &world, &plain, &facts("2027-02-02T01:00:00Z"), Exit::NeedsPerson);
+    let stopped = desired("stopped = true");
+    show("stopped by the configuration", &world, &stopped, &facts("2027-02-02T01:00:00Z"), Exit::Done);
+
+    let word = Overridden {
+        at: moment("2026-12-02T02:00:00Z"),
+        by: "arn:aws:sts::123456789012:assumed-role/operator/김철수".into(),
+        reason: "원본 점검 중".into(),
+        closed: "there is no verified run".into(),
+    };
+    let text = Receipt::Overridden(word).to_text(&plain.owner).expect("it fits");
+    world.texts.insert(plain.receipt_parameter.clone(), text);
+    written(&mut world, State::Enabled, "2026-12-02T02:00:01Z");
+    show("on by a word", &world, &plain, &facts("2026-12-02T03:00:00Z"), Exit::NeedsPerson);
+    show("due a moment ago", &world, &plain, &facts("2026-12-30T19:05:00Z"), Exit::NeedsPerson);
+
+    let ran = vec![
+        run("2026-12-30T19:00:20Z", Trigger::Scheduled, Outcome::Succeeded),
+        run("2026-12-02T01:30:00Z", Trigger::Manual, Outcome::SnapshotRefused),
+    ];
+    let well = Facts { runs: ran.clone(), ..facts("2027-01-05T00:00:00Z") };
+    show("on by a word, and the schedule has run the job since", &world, &plain, &well, Exit::Done);
+    // 30 days have no 31st: what is due in March is the 31st of January.
+    let missing = Facts { runs: ran.clone(), ..facts("2027-03-05T00:00:00Z") };
+    show("the run of January did not come", &world, &plain, &missing, Exit::NeedsPerson);
+    let forgets =
+        Facts { log: Log::Read { keeps: Some(std::time::Duration::from_secs(30 * 86_400)) }, ..missing.clone() };
+    let forgets = Facts { runs: ran.clone(), ..forgets };
+    show("the log forgets", &world, &plain, &forgets, Exit::Failed);
+    let running =
+        RunningTask { task: "arn:aws:ecs:x:1:task/geuneul/abc".into(), scheduled: true, started: "by the schedule" };
+    let late = Facts { running: Ok(vec![running]), ..missing };
+    show("it is late, and at work", &world, &plain, &late, Exit::Done);
+    let queue = "arn:aws:sqs:ap-northeast-2:123456789012:lost".to_owned();
+    let lost = Facts { queue: Some((queue, Ok(1))), ..well };
+    show("something was not delivered", &world, &plain, &lost, Exit::NeedsPerson);
+
+    for line in all.lines().filter(|line| line.starts_with("    ") || line.contains("manual")) {
+        assert!(deploy::columns::width(line) <= 80, "{line}");
+    }
+    insta::with_settings!({ omit_expression => true }, { insta::assert_snapshot!(all) });
+}
