@@ -190,6 +190,7 @@ from = "env:API_KEY"
             "ecs" => "AmazonEC2ContainerServiceV20141113",
             "logs" => "Logs_20140328",
             "kms" => "TrentService",
+            "sqs" => "AmazonSQS",
             _ => "AmazonSSM",
         };
         let headers = format!("X-Amz-Target: {target}.{action}\r\nContent-Type: application/x-amz-json-1.1");
