@@ -110,7 +110,7 @@ pub enum Closed {
     #[error("the run of {} by {} did not prove itself{}", .0.since, .0.by, ended(.0))]
     Void(Void),
     /// Somebody's word is no proof, and counts once.
-    #[error("there is no verified run: it was switched on without one at {} by {}: {}", .0.at, .0.by, .0.reason)]
+    #[error("there is no verified run: {} gave a word in place of one on {}, and a word counts once", .0.by, .0.at)]
     Overridden(Overridden),
     /// The proof is of something else.
     #[error("{} moved since the verified run of {at}", listed(.fields))]

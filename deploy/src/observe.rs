@@ -28,8 +28,7 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
         role_policies,
         group_found,
         schedule,
-        receipt,
-        path,
+        kept,
         cluster,
     ) = tokio::join!(
         cloud.identity(),
@@ -45,8 +44,7 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
         },
         async { seen(cloud.group(group, &desired.group_arn()).await) },
         async { seen(cloud.schedule(group, &job.name).await) },
-        async { seen(cloud.receipt(&desired.receipt_parameter).await) },
-        async { seen(cloud.receipt(&desired.scheduled_path_parameter).await) },
+        async { seen(cloud.receipts([&desired.receipt_parameter, &desired.scheduled_path_parameter]).await) },
         async { seen(cloud.cluster(&job.cluster).await) },
     );
     // Who asks comes first: in the wrong account, every other answer is noise.
@@ -54,6 +52,12 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
     check::same_place(desired, &identity)?;
     let newest = newest?;
     let schedule = schedule?;
+    let there = |text: Option<String>| text.map_or(Seen::Absent, Seen::Present);
+    let [receipt, path] = match kept? {
+        Seen::Present(texts) => texts.map(there),
+        Seen::Absent => [Seen::Absent, Seen::Absent],
+        Seen::Hidden { why } => [Seen::Hidden { why: why.clone() }, Seen::Hidden { why }],
+    };
     let (task_definition, behind) = base(cloud, desired, &newest, &schedule).await?;
 
     let execution_role = execution_role(desired, &task_definition);
@@ -94,8 +98,8 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
         elsewhere: elsewhere?,
         cluster: cluster?,
         log_group: log_group?,
-        receipt: receipt?.map(|text| Receipt::read(&text, &desired.owner)),
-        scheduled_path: path?.map(|text| ScheduledPath::read(&text, &desired.owner)),
+        receipt: receipt.map(|text| Receipt::read(&text, &desired.owner)),
+        scheduled_path: path.map(|text| ScheduledPath::read(&text, &desired.owner)),
     })
 }
 

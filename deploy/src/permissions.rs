@@ -125,7 +125,7 @@ impl Draft<'_> {
     }
 
     fn look_at_receipt(&mut self) {
-        self.allow(&["ssm:GetParameter"], vec![self.receipt(), self.scheduled_path()]);
+        self.allow(&["ssm:GetParameters"], vec![self.receipt(), self.scheduled_path()]);
     }
 
     fn look_at_log_group(&mut self) {
@@ -202,7 +202,7 @@ impl Draft<'_> {
         self.look();
         self.look_at_receipt();
         self.look_at_runs();
-        self.watch(vec![self.receipt()]);
+        self.watch(vec![self.receipt(), self.scheduled_path()]);
         self.run_task();
     }
 

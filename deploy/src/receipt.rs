@@ -320,7 +320,10 @@ impl Receipt {
         struct Marker {
             geuneul: String,
         }
-        let Marker { geuneul } = serde_json::from_str(text).map_err(shape)?;
+        let Marker { geuneul } = serde_json::from_str(text).map_err(|error| match shape(error) {
+            cut @ ReceiptError::Truncated(_) => cut,
+            _ => ReceiptError::Shape("it does not begin like one".to_owned()),
+        })?;
         if geuneul != RECEIPT_V1 {
             return Err(ReceiptError::Version(geuneul));
         }

@@ -109,8 +109,8 @@ pub fn next(plan: &Plan, live: &Live, job: &Job, wish: &Wish, now: Timestamp, pr
         // `enable` would refuse whatever a run proves.
         _ if job.stopped => None,
         Some(State::Disabled) => {
-            let is_open =
-                Fingerprint::of(live).is_ok_and(|then| gate::open(&live.receipt, &live.scheduled_path, &then, &job.gate, now).is_ok());
+            let is_open = Fingerprint::of(live)
+                .is_ok_and(|then| gate::open(&live.receipt, &live.scheduled_path, &then, &job.gate, now).is_ok());
             Some(format!("{program} {}", if is_open { "enable" } else { "trigger-now" }))
         }
         Some(State::Enabled) | None => None,

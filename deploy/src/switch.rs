@@ -11,12 +11,7 @@ use crate::gate::Warrant;
 use crate::model::{Schedule, State};
 
 /// Switches it on. Nobody gets here without a warrant; what it says is not looked at again.
-pub async fn on(
-    cloud: &impl Schedules,
-    looked_at: &Schedule,
-    _warrant: &Warrant,
-    program: &str,
-) -> anyhow::Result<()> {
+pub async fn on(cloud: &impl Schedules, looked_at: &Schedule, _warrant: &Warrant, program: &str) -> anyhow::Result<()> {
     let (group, name) = names(looked_at);
     let fresh = cloud.schedule(group, name).await?;
     if fresh != *looked_at {

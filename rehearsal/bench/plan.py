@@ -31,16 +31,19 @@ READS = [
     "ecs describe-task-definition --task-definition {family} --include TAGS",
     "iam get-role --role-name library-sync-scheduler",
     "iam get-role-policy --role-name library-sync-scheduler --policy-name run-task",
-    "scheduler get-schedule-group --name library-sync",
+    "iam list-role-policies --role-name library-sync-scheduler",
+    "iam list-attached-role-policies --role-name library-sync-scheduler",
     "scheduler list-tags-for-resource --resource-arn {group_arn}",
     "scheduler get-schedule --group-name library-sync --name library-sync",
     "iam get-role-policy --role-name {execution_role} --policy-name geuneul-deploy-library-sync",
     "logs describe-log-groups --log-group-name-prefix {log_group}",
+    "ecs describe-clusters --clusters {cluster}",
+    "ssm get-parameters --names /geuneul-deploy/library-sync/verified-run /geuneul-deploy/library-sync/scheduled-path",
 ]
 
 BOTO3 = """
 import boto3, sys
-endpoint, family, group_arn, execution_role, log_group = sys.argv[1:]
+endpoint, family, group_arn, execution_role, log_group, cluster = sys.argv[1:]
 client = lambda name: boto3.client(name, endpoint_url=endpoint, region_name="ap-northeast-2")
 sts, ssm, ecs, iam, scheduler, logs = map(client, ["sts", "ssm", "ecs", "iam", "scheduler", "logs"])
 sts.get_caller_identity()
@@ -49,11 +52,14 @@ ssm.list_tags_for_resource(ResourceType="Parameter", ResourceId="/geuneul/api_ke
 ecs.describe_task_definition(taskDefinition=family, include=["TAGS"])
 iam.get_role(RoleName="library-sync-scheduler")
 iam.get_role_policy(RoleName="library-sync-scheduler", PolicyName="run-task")
-scheduler.get_schedule_group(Name="library-sync")
+iam.list_role_policies(RoleName="library-sync-scheduler")
+iam.list_attached_role_policies(RoleName="library-sync-scheduler")
 scheduler.list_tags_for_resource(ResourceArn=group_arn)
 scheduler.get_schedule(GroupName="library-sync", Name="library-sync")
 iam.get_role_policy(RoleName=execution_role, PolicyName="geuneul-deploy-library-sync")
 logs.describe_log_groups(logGroupNamePrefix=log_group)
+ecs.describe_clusters(clusters=[cluster])
+ssm.get_parameters(Names=["/geuneul-deploy/library-sync/verified-run", "/geuneul-deploy/library-sync/scheduled-path"])
 """
 
 
@@ -111,13 +117,13 @@ def measure(told, deploy, folder, stage):
     counts = admin("GET", "/counts")
     print(f"API calls of a plan of a converged job: {sum(counts.values())}")
     words = {
-        "family": world["family"], "log_group": world["log_group"], "execution_role": world["execution_role"].rsplit("/", 1)[-1],
+        "family": world["family"], "cluster": world["cluster"], "log_group": world["log_group"], "execution_role": world["execution_role"].rsplit("/", 1)[-1],
         "group_arn": f"arn:aws:scheduler:{region}:{world['account']}:schedule-group/{JOB}",
     }
     plan = statistics.median(run(deploy, "plan", "--detailed-exitcode") for _ in range(told.times))
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     print(f"deploy plan: {plan * 1000:.0f} ms, median of {told.times}; peak RSS {peak / 1024:.0f} MiB")
-    filled = [words[name] for name in ("family", "group_arn", "execution_role", "log_group")]
+    filled = [words[name] for name in ("family", "group_arn", "execution_role", "log_group", "cluster")]
     script = statistics.median(run(f"{told.tools}/python", "-c", BOTO3, endpoint, *filled) for _ in range(max(3, told.times // 3)))
     print(f"boto3, the same reads: {script * 1000:.0f} ms: {script / plan:.1f} times as long")
     calls = [[f"{told.tools}/aws", *read.format(**words).split()] for read in READS]

@@ -5,7 +5,6 @@
 
 mod client;
 mod clusters;
-mod dead_letters;
 mod error;
 mod history;
 mod identity;
@@ -137,6 +136,8 @@ pub trait Receipts {
     /// The text of a job's receipt or record, by the parameter's name; see [`crate::receipt::Owner::parameter`] and
     /// [`crate::scheduled_path::parameter`].
     fn receipt(&self, name: &str) -> impl Future<Output = Answer<String>>;
+    /// Both at once, in one call: the texts that there are.
+    fn receipts(&self, names: [&str; 2]) -> impl Future<Output = Answer<[Option<String>; 2]>>;
 }
 
 /// What `plan` and `apply` need.

@@ -1,6 +1,8 @@
 //! The parameter that holds a job's receipt.
 
-use aws_sdk_ssm::types::{ParameterType, ResourceTypeForTagging, Tag};
+use std::collections::BTreeMap;
+
+use aws_sdk_ssm::types::{Parameter, ParameterType, ResourceTypeForTagging, Tag};
 
 use super::{Answer, Aws, CloudError, ErrorKind, Receipts};
 use crate::model::tags;
@@ -16,22 +18,32 @@ pub enum ReceiptWriteError {
     Cloud(#[from] CloudError),
 }
 
+const READ: &str = "ssm:GetParameters";
+
 impl Receipts for Aws {
-    // A plain string: reading it needs no right to decrypt.
+    async fn receipts(&self, names: [&str; 2]) -> Answer<[Option<String>; 2]> {
+        let found = self.texts(&names).await?;
+        Ok(names.map(|name| found.get(name).map(|(text, _)| text.clone())))
+    }
+
     async fn receipt(&self, name: &str) -> Answer<String> {
-        let answer = self.ssm.get_parameter().name(name).send().await;
-        let answer = answer.map_err(|error| CloudError::new("ssm:GetParameter", name, &error))?;
-        Ok(answer.parameter.and_then(|parameter| parameter.value).unwrap_or_default())
+        Ok(self.receipt_version(name).await?.0)
     }
 }
 
 impl Aws {
     /// The text of the receipt and the version of its parameter.
     pub async fn receipt_version(&self, name: &str) -> Answer<(String, i64)> {
-        let answer = self.ssm.get_parameter().name(name).send().await;
-        let answer = answer.map_err(|error| CloudError::new("ssm:GetParameter", name, &error))?;
-        let parameter = answer.parameter.ok_or_else(|| CloudError::not_found("ssm:GetParameter", name))?;
-        Ok((parameter.value.unwrap_or_default(), parameter.version))
+        self.texts(&[name]).await?.remove(name).ok_or_else(|| CloudError::not_found(READ, name))
+    }
+
+    /// Texts with their versions, by name. Plain strings: reading them needs no right to decrypt. A name that is not there is no error.
+    async fn texts(&self, names: &[&str]) -> Answer<BTreeMap<String, (String, i64)>> {
+        let list = names.iter().map(|name| (*name).to_owned()).collect();
+        let answer = self.ssm.get_parameters().set_names(Some(list)).send().await;
+        let found = answer.map_err(|error| CloudError::new(READ, names.join(", "), &error))?.parameters;
+        let text = |found: Parameter| Some((found.name?, (found.value.unwrap_or_default(), found.version)));
+        Ok(found.unwrap_or_default().into_iter().filter_map(text).collect())
     }
 
     /// Writes the receipt, and answers the version of its parameter. Tags and overwriting exclude each other in one call: a new parameter is tagged as it is made, one

@@ -72,7 +72,9 @@ pub async fn named(global: &Global, args: DisableArgs) -> anyhow::Result<Exit> {
     let schedule = match aws.schedule(&group, &name).await {
         Err(error) if error.kind == ErrorKind::NotFound => {
             let what = format!("there is no schedule {group}/{name} in {region}: nothing was switched off");
-            return Err(Stop::failed(what, "its name and group: aws scheduler list-schedules; its region: AWS_REGION").into());
+            return Err(
+                Stop::failed(what, "its name and group: aws scheduler list-schedules; its region: AWS_REGION").into()
+            );
         }
         other => other?,
     };

@@ -107,7 +107,8 @@ async fn record(
             Err(Stop::refused(error.to_string(), hint).into())
         }
         Err(ReceiptWriteError::Cloud(error)) => {
-            Err(anyhow::Error::new(error).context("that it goes without a proof could not be recorded; it stays as it is"))
+            Err(anyhow::Error::new(error)
+                .context("that it goes without a proof could not be recorded; it stays as it is"))
         }
     }
 }
@@ -182,7 +183,10 @@ async fn notes(context: &Context, look: &Look, warrant: &Warrant) -> Vec<String>
         let ran = proof.image_digest().unwrap_or("unknown");
         notes.push(format!("the image {tag} is a tag, which can be moved; the proven run had {ran}"));
     }
-    let unproven = format!("the scheduled path is unproven until the schedule has fired once, or: {} trigger-now --via-scheduler", context.program);
+    let unproven = format!(
+        "the scheduled path is unproven until the schedule has fired once, or: {} trigger-now --via-scheduler",
+        context.program
+    );
     notes.extend(look.scheduled_path_note(context, &unproven).await);
     notes
 }

@@ -13,6 +13,7 @@ pub mod iam;
 pub mod init;
 pub mod logs;
 pub mod look;
+pub mod path_record;
 pub mod plan;
 pub mod run;
 pub mod status;

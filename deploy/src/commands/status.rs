@@ -83,7 +83,8 @@ async fn past_runs(context: &Context, look: &Look, clock: Timestamp) -> (Vec<Pas
         Err(error) => return (recent, Log::Dark(why(&error))),
     };
     // What has been seen already is not looked for again.
-    let missing: Vec<_> = windows.into_iter().filter(|window| !recent.iter().any(|run| is_within(run, *window))).collect();
+    let missing: Vec<_> =
+        windows.into_iter().filter(|window| !recent.iter().any(|run| is_within(run, *window))).collect();
     match runs_within(aws, &group, &prefix, &missing).await {
         Err(error) => (recent, Log::Dark(why(&error))),
         Ok(_) if look.desired.job.gate.proof == Proof::ExitCode && recent.is_empty() => {

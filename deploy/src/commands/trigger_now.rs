@@ -7,7 +7,7 @@ use super::attempt::Attempt;
 use super::look::Look;
 use super::tasks_of_job::{occurrence, running, started_by};
 use super::watched::{self, Waiting, aws_command, say_how_to_attach, say_started, unknown_start};
-use super::{verdict, via_scheduler};
+use super::{path_record, verdict, via_scheduler};
 use crate::exit::{Exit, Stop};
 use crate::model::run_task::Run;
 use crate::model::task::Task;
@@ -42,6 +42,7 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
     }
     look.refuse_unless_settled(context, "trigger-now")?;
     refuse_while_one_runs(context, &run).await?;
+    path_record::keep_scheduled(context, &look).await;
     if args.via_scheduler {
         return via_scheduler::run(context, &look, &scheduled, args.waiting.timeout, args.json).await;
     }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Context;
-use super::attempt::{Attempt, now};
+use super::attempt::Attempt;
 use super::look::Look;
-use super::{verdict, verify, watched};
-use crate::cloud::{Answer, CloudError, ReceiptWriteError};
+use super::{path_record, verdict, verify, watched};
+use crate::cloud::{Answer, CloudError};
 use crate::exit::{Exit, Stop};
 use crate::model::run_task::RunTask;
 use crate::one_off::Found;
@@ -18,7 +18,6 @@ use crate::run::ending::{Ending, Way};
 use crate::run::judge::Proven;
 use crate::run::readable::readable;
 use crate::run::scheduled::{NotStarted, OneOff};
-use crate::scheduled_path::{How, ScheduledPath};
 use crate::verify::{Check, Verdict, checks, dead_letter_queue};
 
 /// How a person says it again.
@@ -42,7 +41,7 @@ pub async fn run(
     let attempt = Attempt::begin(context, look).await?;
     match start_and_watch(context, look, &one_off, timeout).await? {
         Ok(proven) => {
-            let recorded = record(context, look, &attempt, &proven).await;
+            let recorded = path_record::keep_proven(context, look, attempt.fingerprint(), &proven).await;
             let verified = attempt.proven(Path::Scheduler, &proven).await?;
             verdict::proven(context, look, &proven, &verified, json).await;
             let what = "the run is proven, and that the scheduled path is could not be recorded";
@@ -93,21 +92,6 @@ async fn start_and_watch(
         }
     };
     Ok(Err(Unproven::Ended { task: None, ending }))
-}
-
-/// Keeps that the path is proven for what it was when the run was begun.
-async fn record(context: &Context, look: &Look, attempt: &Attempt<'_>, proven: &Proven) -> anyhow::Result<()> {
-    let by = &look.live.identity.arn;
-    let record = ScheduledPath::new(How::ViaScheduler, &proven.task().arn, attempt.fingerprint(), now(), by);
-    let (name, text) = (&look.desired.scheduled_path_parameter, record.to_text(&look.desired.owner));
-    match context.aws.write_receipt(name, &text, &look.desired.job.name).await {
-        Ok(_) => Ok(()),
-        Err(error @ ReceiptWriteError::Foreign(_)) => {
-            let hint = "choose another `app` in deploy.toml, or delete that parameter if nobody needs it";
-            Err(Stop::failed(error.to_string(), hint).into())
-        }
-        Err(ReceiptWriteError::Cloud(error)) => Err(error.into()),
-    }
 }
 
 /// What stands between Scheduler and a task, as far as it can be read: in the world as it is now, not as it was before the run.

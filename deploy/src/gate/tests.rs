@@ -52,7 +52,7 @@ fn only_a_young_proof_of_this_very_world_opens() {
     let owner = Owner { job: "a".to_owned(), account: "b".to_owned(), region: "c".to_owned() };
     for receipt in [
         Seen::Absent,
-        Seen::Hidden { why: "ssm:GetParameter denied".to_owned() },
+        Seen::Hidden { why: "ssm:GetParameters denied".to_owned() },
         Seen::Present(Receipt::read("by hand", &owner)),
         Seen::Present(Ok(Receipt::Void(void(None)))),
         Seen::Present(Ok(Receipt::Void(void(Some("container ingest ended with exit code 70"))))),
@@ -118,6 +118,6 @@ fn only_a_closed_gate_can_be_overruled_and_a_word_counts_once() {
     let said = reasons(&receipt, &fingerprint(&[]), Proof::RunReport, "2026-11-29T04:00:01Z");
     assert_eq!(
         said,
-        "there is no verified run: it was switched on without one at 2026-11-29T04:00:00Z by arn:user: 원본 점검 중"
+        "there is no verified run: arn:user gave a word in place of one on 2026-11-29T04:00:00Z, and a word counts once"
     );
 }

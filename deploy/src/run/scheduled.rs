@@ -31,7 +31,7 @@ pub enum NotStarted {
     /// Ctrl-C before anything was started.
     Interrupted,
     /// Ctrl-C, and the task had been started all the same.
-    Detached(Task),
+    Detached(Box<Task>),
     /// Nothing came of it.
     Nothing {
         /// What was seen of the one-off schedule.
@@ -105,7 +105,7 @@ impl<'a> OneOff<'a> {
             }
             // It may have fired between the last look and the deletion.
             Waited::Interrupted => match self.aws.new_task(&parts.cluster, family, &starter, &mut known).await {
-                Ok(Some(task)) => Ok(Err(NotStarted::Detached(task))),
+                Ok(Some(task)) => Ok(Err(NotStarted::Detached(Box::new(task)))),
                 Ok(None) | Err(_) => Ok(Err(NotStarted::Interrupted)),
             },
             Waited::Nothing { seen, fired } => Ok(Err(NotStarted::Nothing { seen, fired: fired.then_some(due) })),
@@ -149,7 +149,7 @@ impl<'a> OneOff<'a> {
         let mut progress = Progress::begin(Lines::Beside);
         let mut pause = Duration::from_millis(200);
         let (mut failing, mut there): (Option<Instant>, bool) = (None, false);
-        let waited = loop {
+        loop {
             match self.look(known, starter, due, &mut there, &mut progress).await {
                 Ok(Some(waited)) => break Ok(waited),
                 Ok(None) => failing = None,
@@ -162,8 +162,7 @@ impl<'a> OneOff<'a> {
                 break Ok(Waited::Interrupted);
             }
             pause = (pause * 3 / 2).min(LONGEST_PAUSE);
-        };
-        waited
+        }
     }
 
     /// One look: the schedule and AWS's clock first, so that what had fired by then is in the lists that are read afterwards.

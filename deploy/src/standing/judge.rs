@@ -105,7 +105,8 @@ impl Bench<'_> {
                     self.needs.push(format!("make it: {program} apply --disabled"));
                     return bare("absent");
                 }
-                let places: Vec<_> = elsewhere.iter().map(|one| format!("{}, in group {}", one.state, one.group)).collect();
+                let places: Vec<_> =
+                    elsewhere.iter().map(|one| format!("{}, in group {}", one.state, one.group)).collect();
                 self.needs.push(format!("the configuration says group = {group:?}: see {program} plan"));
                 bare(&places.join("; "))
             }
@@ -134,7 +135,7 @@ impl Bench<'_> {
         if self.desired.job.stopped {
             return format!("{since}: the configuration says stopped = true");
         }
-        let words = format!("{since}: left off by apply, or by disable; only `{} enable` switches it on", self.program);
+        let words = format!("{since}\nleft off by apply, or by disable; only `{} enable` switches it on", self.program);
         let missed: Vec<_> = table.last(self.facts.clock, 100).unwrap_or_default();
         let missed: Vec<_> = missed.into_iter().filter(|due| table.written.is_some_and(|at| *due > at)).collect();
         let Some(last) = missed.first() else { return words };
@@ -222,9 +223,12 @@ impl Bench<'_> {
             return Gate { open: None, why };
         }
         // Nobody proves a monthly job every week, and what the schedule itself has done since needs no other proof.
-        let since = |at: Timestamp| self.facts.runs.iter().any(|run| {
-            run.is_scheduled() && run.is_well() && run.began().is_some_and(|began| began > at)
-        });
+        let since = |at: Timestamp| {
+            self.facts
+                .runs
+                .iter()
+                .any(|run| run.is_scheduled() && run.is_well() && run.began().is_some_and(|began| began > at))
+        };
         let matters = |closed: &&Closed| match closed {
             Closed::TooOld { .. } => false,
             Closed::Overridden(overridden) => !since(overridden.at),

@@ -25,7 +25,9 @@ pub fn path(live: &Live, now: Option<&Fingerprint>, runs: &[PastRun]) -> PathNow
     if let Some(began) = ran.and_then(PastRun::began) {
         return match is_of_today(live, now, began) {
             Ok(()) => known(true, format!("proven: the schedule itself ran the job on {}", minute(began))),
-            Err(why) => known(false, format!("unproven: the schedule itself ran the job on {}, but {why}", minute(began))),
+            Err(why) => {
+                known(false, format!("unproven: the schedule itself ran the job on {}, but {why}", minute(began)))
+            }
         };
     }
     match (&live.scheduled_path, now) {
@@ -38,6 +40,13 @@ pub fn path(live: &Live, now: Option<&Fingerprint>, runs: &[PastRun]) -> PathNow
         (Seen::Present(Ok(_)), None) => known(false, "unproven: what would run cannot be told".to_owned()),
         (Seen::Absent, _) => known(false, "unproven: Scheduler has not yet started the job as it is now".to_owned()),
     }
+}
+
+/// The run of the schedule itself that shows the path as it is today, and when it began.
+pub fn shown_by<'a>(live: &Live, now: &Fingerprint, runs: &'a [PastRun]) -> Option<(&'a PastRun, Timestamp)> {
+    let run = runs.iter().find(|run| run.is_scheduled() && run.report.outcome == geuneul::Outcome::Succeeded)?;
+    let began = run.began()?;
+    is_of_today(live, Some(now), began).ok().map(|()| (run, began))
 }
 
 fn known(proven: bool, says: String) -> PathNow {

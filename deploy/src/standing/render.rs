@@ -2,6 +2,7 @@
 
 use super::overdue::Overdue;
 use super::{Fires, Gate, Queue, Standing, runs};
+use crate::columns::{self, SCREEN};
 use crate::commands::look::minute;
 use crate::receipt::{Path, VerifiedRun};
 
@@ -27,12 +28,13 @@ pub fn lines(standing: &Standing, program: &str) -> Vec<String> {
     }
     if let Some(overridden) = &standing.overridden {
         let (at, by) = (minute(overridden.at), who(&overridden.by));
-        screen.line("WITHOUT", format!("A PROOF it was switched on: {at} by {by}: {}", overridden.reason));
+        screen.line("override", format!("switched on WITHOUT A PROOF {at} by {by}: {}", overridden.reason));
     }
     screen.line("path", format!("the scheduled path is {}", scheduled_path.says));
     for newer in &standing.newer_revisions {
         let by = newer.registered_by.as_deref().map_or("somebody", who);
-        let lacks = if newer.lacks.is_empty() { String::new() } else { format!(", without {}", newer.lacks.join(", ")) };
+        let lacks =
+            if newer.lacks.is_empty() { String::new() } else { format!(", without {}", newer.lacks.join(", ")) };
         screen.line("newer", format!("revision {} by {by}{lacks}; the schedule does not run it", newer.revision));
     }
     for task in standing.running.iter().flatten() {
@@ -65,7 +67,10 @@ struct Screen(Vec<String>);
 
 impl Screen {
     fn line(&mut self, label: &str, text: impl AsRef<str>) {
-        self.0.push(format!("  {label:<10}{}", text.as_ref()));
+        const INDENT: usize = 12;
+        for (i, part) in columns::wrap(text.as_ref(), SCREEN - INDENT).iter().enumerate() {
+            self.0.push(format!("  {:<10}{part}", if i == 0 { label } else { "" }));
+        }
     }
 
     /// Under one label.

@@ -236,6 +236,24 @@ fn after_a_failure_at_any_step_apply_again_converges() {
 }
 
 #[test]
+fn being_told_to_slow_down_is_no_failure() {
+    let scene = Scene::set();
+    let calls = [
+        ("ssm", "PutParameter"),
+        ("iam", "CreateRole"),
+        ("ecs", "RegisterTaskDefinition"),
+        ("scheduler", "CreateSchedule"),
+    ];
+    for (service, action) in calls {
+        scene.aws.fault(&Fault::before(service, action).times(2).throttled()).unwrap();
+    }
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    scene.expect(&["plan", "--detailed-exitcode"], 0);
+    let calls = scene.aws.calls().unwrap();
+    assert_eq!(calls.iter().filter(|call| call.action == "CreateSchedule").count(), 3);
+}
+
+#[test]
 fn iam_is_waited_for() {
     let scene = Scene::set();
     scene.aws.delay_iam(2).unwrap();

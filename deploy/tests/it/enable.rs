@@ -48,17 +48,23 @@ fn enable_refuses_without_a_proof_of_this_very_world() {
     refused("the receipt of another region");
     scene.put_receipt(&receipt);
 
-    scene.edit_config(|config| config.push_str("\n[job.library-sync.gate]\nmax_age = \"0m\"\n"));
+    // The seal notices edits; it is no lock: whoever knows how can put it on anew. So an old proof needs no old clock here.
+    let old = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * 8);
+    scene.put_receipt(&resealed(&receipt, old));
     refused("too old");
-    scene.edit_config(|config| *config = config.replace("0m", "7d"));
-
-    scene.edit_config(|config| *config = config.replace("assign_public_ip", "stopped = true\nassign_public_ip"));
-    refused("stopped in the configuration");
-    scene.edit_config(|config| *config = config.replace("stopped = true\n", ""));
+    let young = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(1);
+    scene.put_receipt(&resealed(&receipt, young));
+    refused("of a clock that is wrong");
+    scene.put_receipt(&receipt);
+    scene.edit_config(|config| config.push_str("\n[job.library-sync.gate]\nmax_age = \"7d\"\n"));
 
     scene.edit_config(|config| *config = config.replace("max_age", "path = \"scheduler\"\nmax_age"));
     refused("a scheduled path that nobody has tried");
     scene.edit_config(|config| *config = config.replace("path = \"scheduler\"\n", ""));
+
+    scene.edit_config(|config| *config = config.replace("assign_public_ip", "stopped = true\nassign_public_ip"));
+    refused("stopped in the configuration");
+    scene.edit_config(|config| *config = config.replace("stopped = true\n", ""));
 
     // By hand, and not taken back: the plan shows it.
     let schedule = scene.schedule();
@@ -100,6 +106,16 @@ fn enable_refuses_without_a_proof_of_this_very_world() {
     insta::with_settings!({ filters => Scene::filters(), omit_expression => true }, {
         insta::assert_snapshot!(said);
     });
+}
+
+/// The receipt with another moment in it, and the seal that fits.
+fn resealed(text: &str, at: jiff::Timestamp) -> String {
+    use sha2::{Digest, Sha256};
+    let (before, rest) = text.split_once("\"at\":\"").unwrap();
+    let (_, rest) = rest.split_once('"').unwrap();
+    let (rest, _) = rest.split_once("\"seal\":\"").unwrap();
+    let unsealed = |seal: &str| format!("{before}\"at\":\"{at:.0}\"{rest}\"seal\":\"{seal}\"}}");
+    unsealed(&hex::encode(Sha256::digest(unsealed(""))))
 }
 
 #[test]
@@ -153,7 +169,10 @@ fn without_a_receipt_it_takes_a_word_and_the_word_stays_until_a_run_is_proven() 
     scene.next_run(&["trying"], 70);
     scene.expect(&["trigger-now"], 4);
     let said = scene.transcript(&["status"]);
-    assert!(said.contains("exit code: 5") && said.contains("WITHOUT") && said.contains("다음 달까지"), "{said}");
+    assert!(
+        said.contains("exit code: 5") && said.contains("WITHOUT A PROOF") && said.contains("다음 달까지"),
+        "{said}"
+    );
     scene.expect(&["disable"], 0);
     assert!(scene.refusal(&["enable"]).contains("did not prove itself"));
     scene.next_run(&[&report().to_line()], 0);
@@ -162,5 +181,5 @@ fn without_a_receipt_it_takes_a_word_and_the_word_stays_until_a_run_is_proven() 
     scene.expect(&word, 0);
     assert!(scene.receipt().contains("\"verified\":{"), "{}", scene.receipt());
     let said = scene.transcript(&["status"]);
-    assert!(said.contains("exit code: 0") && !said.contains("WITHOUT"), "{said}");
+    assert!(said.contains("exit code: 0") && !said.contains("WITHOUT A PROOF"), "{said}");
 }

@@ -23,6 +23,8 @@ mod plan;
 mod properties;
 mod proxy;
 mod purity;
+#[path = "../../src/run/judge/sample.rs"]
+mod sample;
 mod saved;
 mod scene;
 mod secrets;
@@ -30,6 +32,7 @@ mod sequences;
 mod standing;
 mod status;
 mod story;
+mod terminal;
 mod trigger_now;
 mod truth;
 mod unproven;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::scene::{Scene, report, snapshot};
-use crate::unproven::on_a_terminal;
+use crate::terminal::on_a_terminal;
 
 /// The ids of the tasks that run.
 fn running(scene: &Scene) -> Vec<String> {

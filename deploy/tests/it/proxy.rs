@@ -58,7 +58,7 @@ impl Proxy {
 }
 
 /// Runs `deploy ...` and does something after each call that it makes, before it learns the answer. A call is named by its target
-/// (`AmazonSSM.GetParameter`), or by its method and address (`PUT /schedules/library-sync`).
+/// (`AmazonSSM.GetParameters`), or by its method and address (`PUT /schedules/library-sync`).
 pub fn between(scene: &Scene, arguments: &[&str], mut act: impl FnMut(&str)) -> Output {
     let (calls, called) = mpsc::channel::<(String, mpsc::Sender<()>)>();
     let calls = Mutex::new(calls);

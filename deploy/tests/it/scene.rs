@@ -7,10 +7,11 @@ use std::net::TcpStream;
 use std::process::{Command, Output};
 
 use deploy::model::Schedule;
-use geuneul::{Outcome, RunReport, SourceName, Trigger};
 use rehearsal::local_aws::{Image, Images, Invocation, LocalAws, World, WorldSpec};
 use rehearsal::{RunDir, toolbox};
 use serde_json::{Value, json};
+
+pub use crate::sample::report;
 
 /// The job, its schedule and its schedule group.
 pub const JOB: &str = "library-sync";
@@ -188,7 +189,6 @@ from = "env:API_KEY"
         let target = match service {
             "ecs" => "AmazonEC2ContainerServiceV20141113",
             "logs" => "Logs_20140328",
-            "sqs" => "AmazonSQS",
             "kms" => "TrentService",
             _ => "AmazonSSM",
         };
@@ -282,36 +282,6 @@ from = "env:API_KEY"
             (r"(?m)^task (PENDING|DEPROVISIONING|RUNNING|PROVISIONING)\n", ""),
             (r"still (PENDING|PROVISIONING) after", "still RUNNING after"),
         ]
-    }
-}
-
-/// What a good run says of itself.
-pub fn report() -> RunReport {
-    RunReport {
-        run_id: "7b0b1f3e-1111-4222-8333-944445555666".parse().expect("a run id"),
-        source: SourceName::Library,
-        trigger: Trigger::Manual,
-        outcome: Outcome::Succeeded,
-        fetched: 3555,
-        inserted: 12,
-        updated: 0,
-        unchanged: 3543,
-        reactivated: 0,
-        rejected: 0,
-        noted: 0,
-        carried_over: 0,
-        merged: 0,
-        deactivated: 3,
-        upserted: 12,
-        active: 3466,
-        duplicates: 89,
-        complete: true,
-        snapshot_sha256: None,
-        started_at: "2026-11-29T03:00:00Z".into(),
-        duration_ms: 812,
-        skip: None,
-        withheld: None,
-        error: None,
     }
 }
 

@@ -1,10 +1,14 @@
 //! A secret's value moves only when it is told to, and only to its parameter.
 
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+
 use rehearsal::local_aws::Fault;
 use serde_json::json;
 
 use crate::plan::writes;
 use crate::scene::Scene;
+use crate::terminal::{on_a_terminal, read_until};
 
 #[test]
 fn a_value_moves_only_when_it_is_absent_or_told_to() {
@@ -60,4 +64,58 @@ fn the_secret_is_in_the_parameter_and_nowhere_else() {
     }
     let stored = scene.call("ssm", "GetParameter", &json!({ "Name": "/geuneul/api_key", "WithDecryption": true }));
     assert_eq!(stored["Parameter"]["Value"], canary);
+}
+
+#[test]
+fn a_value_comes_from_wherever_it_is_kept() {
+    let scene = Scene::set();
+    let stored = || {
+        let found = scene.call("ssm", "GetParameter", &json!({ "Name": "/geuneul/api_key", "WithDecryption": true }));
+        found["Parameter"]["Value"].as_str().unwrap().to_owned()
+    };
+    let from = |place: &str| {
+        scene.edit_config(|config| {
+            let begin = config.find("from = ").unwrap();
+            config.truncate(begin);
+            config.push_str(&format!("from = {place:?}\n"));
+        });
+    };
+    std::fs::write(scene.path().join("key"), "of a file\r\n").unwrap();
+    from("file:key");
+    let said = String::from_utf8(scene.expect(&["apply", "--disabled", "--yes"], 0).stderr).unwrap();
+    assert!(said.contains("one line break at the end of file:key is no part of the secret"), "{said}");
+    assert_eq!(stored(), "of a file");
+
+    let rotate = ["apply", "--rotate", "API_KEY", "--yes"];
+    from("stdin");
+    let mut deploy = scene.deploy(&rotate);
+    let mut child = deploy.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"of stdin").unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(stored(), "of stdin");
+
+    from("fd:7");
+    std::fs::write(scene.path().join("key"), "of a descriptor").unwrap();
+    let deploy = scene.deploy(&rotate);
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", "exec 7<key; exec \"$@\"", "sh"]).arg(deploy.get_program()).args(deploy.get_args());
+    shell.envs(deploy.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir(scene.path());
+    assert!(shell.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
+    assert_eq!(stored(), "of a descriptor");
+
+    // Nobody sees on the screen what is typed; and where there is no terminal, nothing is waited for.
+    from("prompt");
+    let mut child = on_a_terminal(&scene, &rotate);
+    let mut screen = child.stdout.take().unwrap();
+    let mut said = read_until(&mut screen, "API_KEY (not shown): ");
+    let mut keyboard = child.stdin.take().unwrap();
+    keyboard.write_all(b"of a person\n").unwrap();
+    screen.read_to_string(&mut said).unwrap();
+    assert!(child.wait().unwrap().success(), "{said}");
+    assert!(!said.contains("of a person"), "{said}");
+    assert_eq!(stored(), "of a person");
+    let mut deploy = scene.deploy(&rotate);
+    let output = deploy.stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(3) && said.contains("nobody is at the terminal"), "{said}");
 }

@@ -81,9 +81,22 @@ fn step() -> impl Strategy<Value = Move> {
         5 => Just(Ends::Proven), 1 => Just(Ends::Failed), 1 => Just(Ends::Skipped), 1 => Just(Ends::WithoutCommand),
         1 => Just(Ends::WhileTheKeyIsRotated)
     ];
-    use Drift::{Deleted, Input, Key, NewRevision, Policy, ReceiptCut, ReceiptEdited, ReceiptOfAnotherJob, SwitchedOn, Tags, Trust};
+    use Drift::{
+        Deleted, Input, Key, NewRevision, Policy, ReceiptCut, ReceiptEdited, ReceiptOfAnotherJob, SwitchedOn, Tags,
+        Trust,
+    };
     let drift = prop::sample::select(vec![
-        Input, Trust, Policy, NewRevision, Key, Tags, SwitchedOn, Deleted, ReceiptEdited, ReceiptCut, ReceiptOfAnotherJob,
+        Input,
+        Trust,
+        Policy,
+        NewRevision,
+        Key,
+        Tags,
+        SwitchedOn,
+        Deleted,
+        ReceiptEdited,
+        ReceiptCut,
+        ReceiptOfAnotherJob,
     ]);
     let apply = (any::<[bool; 3]>(), prop::option::weighted(0.2, 0..8_usize));
     prop_oneof![
@@ -256,7 +269,9 @@ impl Stage<'_> {
         };
         let (since, by) = (self.clock, live.identity.arn.clone());
         let overridden = live.receipt.present().and_then(|receipt| receipt.as_ref().ok()?.overridden().cloned());
-        let void = |ending: Option<String>| Receipt::Void(Void { since, by: by.clone(), ending, overridden: overridden.clone() });
+        let void = |ending: Option<String>| {
+            Receipt::Void(Void { since, by: by.clone(), ending, overridden: overridden.clone() })
+        };
         self.keep(&desired.receipt_parameter, &void(None), &desired);
         (self.proven, self.clock) = (None, self.clock + SignedDuration::from_secs(60));
         let ran_with = self.essence();
@@ -320,7 +335,10 @@ impl Stage<'_> {
         }
         // The proof is of the newest run, young, and of this very world.
         let (at, ran_with) = self.proven.as_ref().expect("switched on without a proven run");
-        assert!(self.clock.duration_since(*at) <= SignedDuration::from_hours(MAX_AGE_HOURS), "switched on by an old proof");
+        assert!(
+            self.clock.duration_since(*at) <= SignedDuration::from_hours(MAX_AGE_HOURS),
+            "switched on by an old proof"
+        );
         assert_eq!(*ran_with, self.essence(), "switched on by a proof of something else");
         if desired.job.gate.path == receipt::Path::Scheduler {
             let went = self.went.as_ref().expect("gate.path = scheduler, and Scheduler has started nothing");
@@ -340,7 +358,8 @@ impl Stage<'_> {
     fn drift(&mut self, drift: Drift) {
         let key = (JOB.to_owned(), JOB.to_owned());
         let edit = |world: &mut World, edit: &dyn Fn(&str) -> String| {
-            for text in world.texts.iter_mut().filter(|(name, _)| name.ends_with("verified-run")).map(|(_, text)| text) {
+            for text in world.texts.iter_mut().filter(|(name, _)| name.ends_with("verified-run")).map(|(_, text)| text)
+            {
                 *text = edit(text);
             }
         };
@@ -487,14 +506,15 @@ impl Dice {
 fn on_the_local_aws(sequences: usize) {
     let scene = scene::Scene::applied();
     let (mut dice, mut counts) = (Dice(5), Counts::default());
+    // Whether the newest run is proven, and nothing has moved since.
+    let mut proven = false;
     let (mut variant, mut secret, mut argument) = (0, 0, "\"--all\"]".to_owned());
     let is_on = || scene.schedule()["State"] == "ENABLED";
     let run = |arguments: &[&str]| scene.deploy(arguments).output().expect("deploy runs").status.code();
     for _ in 0..sequences {
         counts.sequences += 1;
         run(&["apply", "--disabled", "--yes"]);
-        // Whether the newest run is proven, and nothing has moved since.
-        let (mut proven, mut warranted) = (false, false);
+        let mut warranted = false;
         assert!(!is_on(), "after apply --disabled");
         for _ in 0..5 {
             counts.moves += 1;

@@ -147,10 +147,12 @@ fn the_screen_at_moments_that_nobody_can_wait_for() {
     // 30 days have no 31st: what is due in March is the 31st of January.
     let missing = Facts { runs: ran.clone(), ..facts("2027-03-05T00:00:00Z") };
     show("the run of January did not come", &world, &plain, &missing, Exit::NeedsPerson);
-    let forgets = Facts { log: Log::Read { keeps: Some(std::time::Duration::from_secs(30 * 86_400)) }, ..missing.clone() };
+    let forgets =
+        Facts { log: Log::Read { keeps: Some(std::time::Duration::from_secs(30 * 86_400)) }, ..missing.clone() };
     let forgets = Facts { runs: ran.clone(), ..forgets };
     show("the log forgets", &world, &plain, &forgets, Exit::Failed);
-    let running = RunningTask { task: "arn:aws:ecs:x:1:task/geuneul/abc".into(), scheduled: true, started: "by the schedule" };
+    let running =
+        RunningTask { task: "arn:aws:ecs:x:1:task/geuneul/abc".into(), scheduled: true, started: "by the schedule" };
     let late = Facts { running: Ok(vec![running]), ..missing };
     show("it is late, and at work", &world, &plain, &late, Exit::Done);
     let queue = "arn:aws:sqs:ap-northeast-2:123456789012:lost".to_owned();

@@ -31,7 +31,7 @@ fn status_says_what_the_schedule_itself_has_done() {
     snapshot!(scene, ["status"]);
 
     // What may not be looked at is said, and is no good news.
-    for action in ["logs:DescribeLogStreams", "ssm:GetParameter", "ecs:ListTasks"] {
+    for action in ["logs:DescribeLogStreams", "ssm:GetParameters", "ecs:ListTasks"] {
         scene.aws.deny(action).unwrap();
     }
     snapshot!(scene, ["status"]);
@@ -41,7 +41,9 @@ fn status_says_what_the_schedule_itself_has_done() {
         outcome: Outcome::UpstreamFailed,
         error: Some(RunError {
             code: "http_504".into(),
-            message: "표준데이터 3쪽: 다섯 번 시도했으나 응답이 없음 (504 Gateway Timeout), 다음 달 갱신 전에 다시 시도".into(),
+            message:
+                "표준데이터 3쪽: 다섯 번 시도했으나 응답이 없음 (504 Gateway Timeout), 다음 달 갱신 전에 다시 시도"
+                    .into(),
         }),
         ..scheduled("2099-12-31T04:00:03Z")
     };
@@ -103,7 +105,11 @@ fn a_run_that_did_not_come_is_overdue_and_one_in_a_busy_log_is_found() {
     let mut screen = scene.deploy(&["status"]);
     screen.env("AWS_ENDPOINT_URL", proxy.url());
     let said = String::from_utf8(screen.output().unwrap().stdout).unwrap();
-    assert!(said.contains("\n  overdue   YES: nothing has come of what was due ") && said.contains("needs a person: no scheduled run since"), "{said}");
+    assert!(
+        said.contains("\n  overdue   YES: nothing has come of what was due ")
+            && said.contains("needs a person: no scheduled run since"),
+        "{said}"
+    );
 
     let group = &scene.world.log_group;
 
@@ -115,7 +121,9 @@ fn a_run_that_did_not_come_is_overdue_and_one_in_a_busy_log_is_found() {
         events["logEvents"] = json!([{ "timestamp": at.as_millisecond(), "message": line }]);
         scene.call("logs", "PutLogEvents", &events);
     };
-    let prefix = format!("ecs/{}", scene.world.container);
+    let described = scene.call("ecs", "DescribeTaskDefinition", &json!({ "taskDefinition": scene.world.family }));
+    let options = &described["taskDefinition"]["containerDefinitions"][0]["logConfiguration"]["options"];
+    let prefix = format!("{}/{}", options["awslogs-stream-prefix"].as_str().unwrap(), scene.world.container);
     let began = due + jiff::SignedDuration::from_secs(20);
     write(&format!("{prefix}/scheduled-run"), began, &scheduled(&began.to_string()).to_line());
     for i in 0..25 {

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use deploy::config::Config;
 use deploy::desired::Desired;
@@ -19,6 +19,7 @@ use crate::memory::{self, Memory, World};
 use crate::plan::{refused, writes};
 use crate::proxy::between;
 use crate::scene::{JOB, Scene, report};
+use crate::terminal::{on_a_terminal, read_until};
 
 const OTHER_SECRET: &str = r#"
 [[job.library-sync.secret]]
@@ -187,7 +188,7 @@ fn voided(scene: &Scene) -> String {
 fn of_two_runs_at_once_the_older_one_proves_nothing() {
     let scene = Scene::applied();
     // The other one begins while ours runs, or in the moment between our last look and our receipt.
-    for (moment, nth) in [("AmazonEC2ContainerServiceV20141113.RunTask", 1), ("AmazonSSM.GetParameter", 3)] {
+    for (moment, nth) in [("AmazonEC2ContainerServiceV20141113.RunTask", 1), ("AmazonSSM.GetParameters", 2)] {
         let mut seen = 0;
         let output = between(&scene, &["trigger-now"], |call| {
             seen += usize::from(call == moment);
@@ -206,7 +207,7 @@ fn of_two_runs_at_once_the_older_one_proves_nothing() {
 #[test]
 fn enable_does_not_open_on_a_receipt_that_is_voided_meanwhile() {
     let scene = Scene::applied();
-    for (moment, switched) in [("AmazonSSM.GetParameter", false), ("PUT /schedules/library-sync", true)] {
+    for (moment, switched) in [("AmazonSSM.GetParameters", false), ("PUT /schedules/library-sync", true)] {
         scene.expect(&["trigger-now"], 0);
         scene.aws.forget_calls().unwrap();
         let mut once = true;
@@ -241,18 +242,6 @@ fn a_schedule_in_another_group_is_seen_and_can_be_switched_off() {
     assert_eq!(scene.schedule()["GroupName"], "monthly");
 }
 
-/// `deploy ...` on a terminal of its own.
-pub fn on_a_terminal(scene: &Scene, arguments: &[&str]) -> Child {
-    let deploy = scene.deploy(arguments);
-    let code = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
-    let python = rehearsal::toolbox().and_then(|tools| tools.python()).expect("the local AWS has a Python");
-    let mut command = Command::new(python);
-    command.args(["-c", code]).arg(deploy.get_program()).args(deploy.get_args()).current_dir(scene.path());
-    command
-        .envs(deploy.get_envs().filter_map(|(name, value)| Some((name, value?))).filter(|(name, _)| *name != "HOME"));
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("Python runs")
-}
-
 #[test]
 fn what_changes_while_somebody_decides_is_not_undone() {
     let scene = Scene::applied();
@@ -260,12 +249,8 @@ fn what_changes_while_somebody_decides_is_not_undone() {
     scene.edit_config(|config| *config = config.replace("0 4 1", "0 5 1"));
     scene.aws.forget_calls().unwrap();
     let mut apply = on_a_terminal(&scene, &["apply"]);
-    let (mut said, mut screen) = (Vec::new(), apply.stdout.take().unwrap());
-    while !said.ends_with(b"[y/N] ") {
-        let mut byte = [0];
-        screen.read_exact(&mut byte).unwrap_or_else(|_| panic!("no prompt: {}", String::from_utf8_lossy(&said)));
-        said.push(byte[0]);
-    }
+    let mut screen = apply.stdout.take().unwrap();
+    let mut said = read_until(&mut screen, "[y/N] ").into_bytes();
     let mut changed = scene.schedule();
     changed["State"] = "ENABLED".into();
     scene.put_schedule(&changed);

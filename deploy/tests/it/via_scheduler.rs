@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use deploy::cloud::{Receipts, Roles, Schedules};
 use deploy::model::{PolicyDocument, State};
+use geuneul::{RunReport, Trigger};
 use rehearsal::local_aws::{Failure, Invocation};
 use serde_json::{Value, json};
 
 use crate::inside;
 use crate::proxy::Proxy;
-use crate::scene::{JOB, Scene, snapshot};
+use crate::scene::{JOB, Scene, report, snapshot};
 
 const VERB: [&str; 2] = ["trigger-now", "--via-scheduler"];
 
@@ -235,6 +236,25 @@ fn a_schedule_that_is_refused_starts_nothing_and_a_slow_iam_is_waited_for() {
     assert!(said.contains("Scheduler cannot assume its role yet; waiting up to 2 minutes for IAM\n"), "{said}");
     assert!(said.contains("the run is proven"), "{said}");
     assert_eq!(scene.aws.counts().unwrap()["scheduler:CreateSchedule"], 3);
+}
+
+#[test]
+fn a_run_of_the_schedule_itself_is_recorded_before_a_new_run_begins() {
+    let scene = Scene::applied();
+    scene.expect(&["trigger-now"], 0);
+    scene.expect(&["enable"], 0);
+    assert_eq!(record(&scene), None);
+    let later = jiff::Timestamp::now() + Duration::from_secs(60);
+    let scheduled = RunReport { trigger: Trigger::Scheduled, started_at: format!("{later:.0}"), ..report() };
+    scene.next_run(&[&scheduled.to_line()], 0);
+    scene.fire();
+    scene.next_run(&["bye"], 69);
+    let output = scene.expect(&["trigger-now"], 4);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("the schedule itself has run the job as it is now"), "{said}");
+    let record = record(&scene).unwrap();
+    assert!(record.contains(r#""how":"scheduled""#) && record.contains(":task/geuneul/"), "{record}");
+    assert!(scene.receipt().contains(r#""void":{"#), "{}", scene.receipt());
 }
 
 #[test]

@@ -60,6 +60,8 @@ def _needs(name, path, request, query, roughly):
     resource, keys = exact(action, path, request, query) if exact else (None, {})
     resource = resource or roughly
     needs = [(name, resource, keys)]
+    if name == "ssm:GetParameters":
+        needs = [(name, _arn("ssm", f"parameter/{one.lstrip('/')}"), {}) for one in request.get("Names", [])]
     tagging = {
         "ssm:PutParameter": ("Tags", "ssm:AddTagsToResource"),
         "scheduler:CreateScheduleGroup": ("Tags", "scheduler:TagResource"),

@@ -7,6 +7,7 @@ one sentence instead of misbehaving in the middle of a run.
 
 import importlib
 import json
+import logging
 import os
 
 PINNED = "1.5.33"
@@ -23,6 +24,8 @@ SETTINGS = {
 }
 ACCOUNT, REGION = SETTINGS["MINISTACK_ACCOUNT_ID"], SETTINGS["MINISTACK_REGION"]
 os.environ.update(SETTINGS)
+# It warns that it cannot sign; a SecureString's key only encrypts.
+logging.getLogger("kms").setLevel(logging.ERROR)
 
 NAMES = {
     "ministack.app": ["app", "_routing_params"],

@@ -20,7 +20,8 @@ fn next(table: &Timetable, after: &str) -> Vec<String> {
 fn a_start_and_an_end_are_its_own() {
     let monthly = "cron(0 4 1 * ? *)";
     let from = |text: &str| at(text).as_second();
-    let bounded = table(monthly, json!({ "StartDate": from("2026-12-31T19:00:00Z"), "EndDate": from("2027-02-01T00:00:00Z") }));
+    let bounded =
+        table(monthly, json!({ "StartDate": from("2026-12-31T19:00:00Z"), "EndDate": from("2027-02-01T00:00:00Z") }));
     assert_eq!(next(&bounded, "2026-11-29T00:00:00Z"), ["Fri 2027-01-01 04:00", "Mon 2027-02-01 04:00"]);
     assert_eq!(next(&bounded, "2027-02-01T00:00:00Z"), Vec::<String>::new());
     let once = table("at(2026-12-24T18:00:00)", json!({}));

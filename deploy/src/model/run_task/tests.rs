@@ -196,3 +196,31 @@ proptest! {
         prop_assert_eq!(texts[0] == texts[1], same);
     }
 }
+
+#[test]
+fn a_one_off_schedule_sends_the_same_but_for_what_names_the_occurrence() {
+    let task = RunTask::new(Parts { job: "j".repeat(64), ..parts() }).unwrap();
+    let [mut scheduled, mut once]: [serde_json::Value; 2] =
+        [task.scheduler_input(), task.one_off_input()].map(|input| serde_json::from_str(&input).unwrap());
+    assert_ne!(scheduled["ClientToken"], once["ClientToken"], "an occurrence of the same second is another run");
+    assert_ne!(scheduled["StartedBy"], once["StartedBy"]);
+    for input in [&mut scheduled, &mut once] {
+        let token = input["ClientToken"].take();
+        let token = token.as_str().unwrap().replace(SCHEDULED_TIME, "2026-11-29T03:00:00Z");
+        assert!(token.len() <= MAX_CLIENT_TOKEN, "{token}");
+        assert!(input["StartedBy"].take().as_str().unwrap().len() <= MAX_STARTED_BY);
+    }
+    let triggers = [&mut scheduled, &mut once].map(|input| {
+        let environment = input["Overrides"]["ContainerOverrides"][0]["Environment"].as_array_mut().unwrap();
+        environment.iter_mut().find(|one| one["Name"] == TRIGGER_VARIABLE).unwrap()["Value"].take()
+    });
+    assert_eq!(triggers, ["scheduled", "manual"]);
+    // The placeholder for the time is the schedule's own.
+    assert_eq!(scheduled, once);
+    assert!(once.to_string().contains(SCHEDULED_TIME));
+    // What Scheduler makes of it is what is asked for.
+    let run = task.via_scheduler("2026-11-29T03:00:00Z");
+    assert_eq!(run.environment()[OCCURRENCE_VARIABLE], "2026-11-29T03:00:00Z");
+    // It is not taken for the job's own Input.
+    assert!(RunTask::from_scheduler_input(&task.one_off_input()).is_err());
+}

@@ -5,6 +5,10 @@ use geuneul::{RunError, Skip, SkipReason, Withheld, WithheldReason};
 use super::*;
 use crate::model::run_task::{Launch, Network, Occurrence, Parts, RunTask};
 use crate::model::task::{ContainerOverride, Failure};
+use sample::report;
+
+#[path = "sample.rs"]
+mod sample;
 
 fn asked() -> Run {
     let request = RunTask::new(Parts {
@@ -57,35 +61,6 @@ fn task() -> Task {
 
 fn container(name: &str, exit_code: Option<i32>) -> Container {
     Container { name: name.to_owned(), exit_code, reason: None, image_digest: Some("sha256:ab".to_owned()) }
-}
-
-fn report() -> RunReport {
-    RunReport {
-        run_id: "7b0b1f3e-1111-4222-8333-944445555666".parse().unwrap(),
-        source: geuneul::SourceName::Library,
-        trigger: Trigger::Manual,
-        outcome: Outcome::Succeeded,
-        fetched: 3555,
-        inserted: 12,
-        updated: 0,
-        unchanged: 3543,
-        reactivated: 0,
-        rejected: 0,
-        deactivated: 3,
-        upserted: 12,
-        active: 3466,
-        duplicates: 89,
-        carried_over: 0,
-        merged: 0,
-        noted: 0,
-        complete: true,
-        snapshot_sha256: None,
-        started_at: "2026-11-29T03:00:00Z".to_owned(),
-        duration_ms: 812,
-        skip: None,
-        withheld: None,
-        error: None,
-    }
 }
 
 fn found(report: RunReport) -> Report {

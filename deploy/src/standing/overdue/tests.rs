@@ -77,7 +77,10 @@ fn a_run_that_is_there_is_seen() {
     assert_eq!(case.verdict(), Overdue::Ran { due, began });
     // The container's clock is a little behind.
     let behind = [at("2026-11-30T18:59:30Z")];
-    assert!(matches!(Case { scheduled: &behind, ..Case::monthly("2026-12-05T00:00:00Z") }.verdict(), Overdue::Ran { .. }));
+    assert!(matches!(
+        Case { scheduled: &behind, ..Case::monthly("2026-12-05T00:00:00Z") }.verdict(),
+        Overdue::Ran { .. }
+    ));
     let older = [at("2026-10-31T19:00:20Z")];
     let case = Case { scheduled: &older, ..Case::monthly("2026-12-05T00:00:00Z") };
     assert_eq!(case.verdict(), Overdue::Overdue { due }, "last month's run is none of this month's");
@@ -98,13 +101,19 @@ fn what_nobody_can_see_is_unknown_and_never_overdue() {
     );
     assert!(why(Case { log: days(30), ..Case::monthly(late) }).contains("forgets after 30 d"));
     assert_eq!(Case { log: days(60), ..Case::monthly(late) }.verdict(), Overdue::Overdue { due: at(DUE) });
-    assert_eq!(why(Case { log: Log::Dark("logs:FilterLogEvents denied".into()), ..Case::monthly(late) }), "logs:FilterLogEvents denied");
+    assert_eq!(
+        why(Case { log: Log::Dark("logs:FilterLogEvents denied".into()), ..Case::monthly(late) }),
+        "logs:FilterLogEvents denied"
+    );
     assert_eq!(why(Case { running: None, ..Case::monthly(late) }), "whether a task is running was not seen");
     let rate = timetable(|schedule| schedule["ScheduleExpression"] = json!("rate(1 days)"));
     assert!(why(Case { timetable: rate, ..Case::monthly(late) }).contains("rate(1 days)"));
     // A run that was found is known, however short the memory.
     let scheduled = [at("2026-11-30T19:00:21Z")];
-    assert!(matches!(Case { log: days(1), scheduled: &scheduled, ..Case::monthly(late) }.verdict(), Overdue::Ran { .. }));
+    assert!(matches!(
+        Case { log: days(1), scheduled: &scheduled, ..Case::monthly(late) }.verdict(),
+        Overdue::Ran { .. }
+    ));
 }
 
 #[test]
