@@ -281,6 +281,7 @@ from = "env:API_KEY"
             (r":key/[0-9a-f-]{36}", ":key/[key]"),
             (r"http://127\.0\.0\.1:\d+", "[endpoint]"),
             (r"(?m)^task (PENDING|DEPROVISIONING|RUNNING|PROVISIONING)\n", ""),
+            (r"still (PENDING|PROVISIONING) after", "still RUNNING after"),
         ]
     }
 }

@@ -453,7 +453,7 @@ fn beginning(adopted: bool) -> World {
 #[test]
 fn nothing_is_enabled_without_a_proof_a_word_or_somebody_elses_hand() {
     // Fewer where this runs often, more where there is time: PROPTEST_CASES.
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1500);
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(600);
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     let (total, known) = (RefCell::new(Counts::default()), RefCell::default());
     // From nothing to enabled takes three right moves in a row: half of the sequences begin with the first two.
