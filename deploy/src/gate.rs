@@ -108,7 +108,7 @@ pub enum Closed {
     Unreadable(#[from] ReceiptError),
     /// The newest run did not prove itself.
     #[error("the run of {} by {} did not prove itself{}", .0.since, .0.by, ended(.0))]
-    Void(Void),
+    Void(Box<Void>),
     /// Somebody's word is no proof, and counts once.
     #[error("there is no verified run: {} gave a word in place of one on {}, and a word counts once", .0.by, .0.at)]
     Overridden(Overridden),
@@ -202,7 +202,7 @@ fn verified(receipt: &Seen<Result<Receipt, ReceiptError>>) -> Result<&VerifiedRu
         Seen::Absent => Err(Closed::NoReceipt),
         Seen::Hidden { why } => Err(Closed::Hidden(why.clone())),
         Seen::Present(Err(error)) => Err(Closed::Unreadable(error.clone())),
-        Seen::Present(Ok(Receipt::Void(void))) => Err(Closed::Void(void.clone())),
+        Seen::Present(Ok(Receipt::Void(void))) => Err(Closed::Void(Box::new(void.clone()))),
         Seen::Present(Ok(Receipt::Overridden(overridden))) => Err(Closed::Overridden(overridden.clone())),
         Seen::Present(Ok(Receipt::Verified(run))) => Ok(run),
     }
