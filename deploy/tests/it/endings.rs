@@ -304,7 +304,7 @@ fn what_another_container_brings_about() {
     both("exec sleep 600", &format!("printf '%s\\n' '{report}'"));
     ends(&scene, "proven__beside_another_container");
     // The proxy fails, and takes the job along.
-    both("until test -e ../job; do :; done; exit 9", "touch ../job; echo working; exec sleep 600");
+    both("until test -e ../job; do :; done; exit 9", "touch ../job; exec sleep 600");
     ends(&scene, "failed__for_another_container");
 }
 

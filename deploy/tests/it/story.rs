@@ -43,7 +43,7 @@ fn what_is_proven_by_hand_is_what_the_schedule_does() {
     scene.fire();
     assert_eq!(runs().last().unwrap(), &format!("scheduled succeeded {ROWS} 0 {ROWS}"));
     let said = with_key(&["status"], upstream.key(), 0);
-    assert!(said.contains("the schedule itself has run the job"), "{said}");
+    assert!(said.contains("the schedule itself ran the job"), "{said}");
 
     // Nobody but the Parameter Store and the container has seen the key.
     let stored = scene.aws.state().unwrap();
