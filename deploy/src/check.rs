@@ -151,13 +151,15 @@ pub fn fargate_has(cpu: &str, memory: &str) -> Result<(), String> {
     }
 }
 
-fn names_fargate(compatible: &Vec<Value>) -> bool {
+fn names_fargate(compatible: &[Value]) -> bool {
     compatible.iter().any(|one| one == "FARGATE")
 }
 
 fn size(desired: &Desired, cpu: &str, memory: &str, members: &Map<String, Value>, refusals: &mut Vec<Refusal>) {
     let compatible = members.get("requiresCompatibilities").and_then(Value::as_array);
-    if !compatible.is_none_or(names_fargate) || (cpu.is_empty() && memory.is_empty() && compatible.is_none()) {
+    if !compatible.is_none_or(|list| names_fargate(list))
+        || (cpu.is_empty() && memory.is_empty() && compatible.is_none())
+    {
         return;
     }
     if let Err(hint) = fargate_has(cpu, memory) {

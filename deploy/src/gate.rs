@@ -186,7 +186,7 @@ pub fn open(
     let verified = verified(receipt);
     match &verified {
         Ok(run) => closed.extend(flaws(run, now, gate, clock)),
-        Err(no_proof) => closed.push(no_proof.clone()),
+        Err(no_proof) => closed.push(Closed::clone(no_proof)),
     }
     if gate.path == Path::Scheduler {
         closed.extend(path_flaw(path, now));
@@ -197,15 +197,16 @@ pub fn open(
     }
 }
 
-fn verified(receipt: &Seen<Result<Receipt, ReceiptError>>) -> Result<&VerifiedRun, Closed> {
-    match receipt {
-        Seen::Absent => Err(Closed::NoReceipt),
-        Seen::Hidden { why } => Err(Closed::Hidden(why.clone())),
-        Seen::Present(Err(error)) => Err(Closed::Unreadable(error.clone())),
-        Seen::Present(Ok(Receipt::Void(void))) => Err(Closed::Void(void.clone())),
-        Seen::Present(Ok(Receipt::Overridden(overridden))) => Err(Closed::Overridden(overridden.clone())),
-        Seen::Present(Ok(Receipt::Verified(run))) => Ok(run),
-    }
+fn verified(receipt: &Seen<Result<Receipt, ReceiptError>>) -> Result<&VerifiedRun, Box<Closed>> {
+    let closed = match receipt {
+        Seen::Absent => Closed::NoReceipt,
+        Seen::Hidden { why } => Closed::Hidden(why.clone()),
+        Seen::Present(Err(error)) => Closed::Unreadable(error.clone()),
+        Seen::Present(Ok(Receipt::Void(void))) => Closed::Void(void.clone()),
+        Seen::Present(Ok(Receipt::Overridden(overridden))) => Closed::Overridden(overridden.clone()),
+        Seen::Present(Ok(Receipt::Verified(run))) => return Ok(run),
+    };
+    Err(Box::new(closed))
 }
 
 /// What is wrong with a proof.
