@@ -106,7 +106,8 @@ pub struct RunReport {
     /// Places that turned out to be the same library as another, and are now a part of it.
     #[serde(default)]
     pub merged: u64,
-    /// Values that were stored in another form than they were published in, or that are odd and were stored all the same.
+    /// Values that were stored in another form than they were published in, or that are odd and were stored all the same; and rows of the
+    /// table that had been changed by hand and were put right.
     #[serde(default)]
     pub noted: u64,
     /// The snapshot was proven complete.
@@ -121,7 +122,7 @@ pub struct RunReport {
     pub skip: Option<Skip>,
     /// What was withheld, when something was.
     pub withheld: Option<Withheld>,
-    /// What went wrong, when something did.
+    /// What went wrong, when something did. Beside a success: what was odd once it was committed (`lock_lost`).
     pub error: Option<RunError>,
 }
 

@@ -52,6 +52,7 @@ pub async fn apply(locked: &mut Locked, job: Job<'_>, plan: &Plan, counts: &mut 
     locked.confirm().await?;
     let transaction = locked.client_mut().transaction().await.doing("beginning the transaction")?;
     ledger::hold_fence(&transaction, job.source, job.fence).await?;
+    mend(&transaction, &job, plan).await?;
     if !plan.writes.is_empty() {
         copy(&transaction, &plan.writes).await?;
         swap(&transaction, &job, plan).await?;
@@ -68,6 +69,20 @@ pub async fn apply(locked: &mut Locked, job: Job<'_>, plan: &Plan, counts: &mut 
         Err(error) if error.code().is_none() => Ok(Committed::ReplyLost(error)),
         Err(error) => Err(error).doing("committing"),
     }
+}
+
+/// Puts right what no run has written; everything after it may rely on that.
+async fn mend(transaction: &Transaction<'_>, job: &Job<'_>, plan: &Plan) -> Result<(), Error> {
+    if plan.mends.is_empty() {
+        return Ok(());
+    }
+    let sql = "UPDATE places SET duplicate_of = place, deleted_at = CASE WHEN revived THEN NULL ELSE deleted_at END
+        FROM unnest($2::int8[], $3::int8[], $4::bool[]) AS mends (id, place, revived) WHERE places.id = mends.id AND source = $1";
+    let ids: Vec<i64> = plan.mends.iter().map(|mend| mend.id).collect();
+    let places: Vec<Option<i64>> = plan.mends.iter().map(|mend| mend.place).collect();
+    let revived: Vec<bool> = plan.mends.iter().map(|mend| mend.revived).collect();
+    let mended = transaction.execute(sql, &[&job.source.as_str(), &ids, &places, &revived]).await;
+    expect("rows put right", plan.mends.len(), mended.doing("putting rows right")?)
 }
 
 const STAGING: &str = "CREATE TEMP TABLE pg_temp.incoming (

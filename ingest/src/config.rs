@@ -21,16 +21,22 @@ pub struct ConfigError {
     problem: String,
     hint: String,
     trigger: Option<Trigger>,
+    ping: Option<Box<PingUrl>>,
 }
 
 impl ConfigError {
     fn new(variable: &'static str, problem: impl Into<String>, hint: impl Into<String>) -> Self {
-        ConfigError { variable, problem: problem.into(), hint: hint.into(), trigger: None }
+        ConfigError { variable, problem: problem.into(), hint: hint.into(), trigger: None, ping: None }
     }
 
     /// What `INGEST_TRIGGER` says, if at least that can be read: the report names who started the run.
     pub fn trigger(&self) -> Option<Trigger> {
         self.trigger
+    }
+
+    /// Whom to tell, if at least that can be read.
+    pub fn ping(&self) -> Option<&PingUrl> {
+        self.ping.as_deref()
     }
 
     /// A stable word.
@@ -127,7 +133,11 @@ impl Settings {
                 ping: ping(env)?,
             })
         };
-        read().map_err(|error| ConfigError { trigger: trigger(env).ok().flatten(), ..error })
+        read().map_err(|error| ConfigError {
+            trigger: trigger(env).ok().flatten(),
+            ping: ping(env).ok().flatten().map(Box::new),
+            ..error
+        })
     }
 }
 

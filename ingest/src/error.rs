@@ -58,8 +58,8 @@ pub enum Error {
     },
     /// The keys themselves have probably changed.
     #[error(
-        "{} places would be new and {} gone, of {} that are active: what libraries are recognised by has probably changed; refused, nothing was written",
-        .0.born, .0.gone, .0.active
+        "{} places would be new, {} gone and {} a part of another, of {} that are active: what libraries are recognised by has probably changed; refused, nothing was written",
+        .0.born, .0.gone, .0.merged, .0.active
     )]
     KeyChurn(KeyChurn),
     /// What was written is not what was planned.
@@ -72,6 +72,9 @@ pub enum Error {
         /// By the database.
         found: u64,
     },
+    /// The table has lost the constraint that forbids it.
+    #[error("two places have the key {0:?}: somebody changed the table by hand; nothing was written")]
+    TwoOfAKey(String),
     /// Another run has taken over.
     #[error("the fence of this source has moved on: another run took over; rolled back")]
     Fenced,
@@ -84,6 +87,9 @@ pub enum Error {
     /// The budget is spent, and everything but the database has a shorter limit of its own.
     #[error("the run is not over after {} s: the database does not answer; given up", .0.as_secs())]
     Deadline(Duration),
+    /// A large snapshot has no place.
+    #[error("the rows cannot be kept in a temporary file: {0}")]
+    Spool(std::io::Error),
     /// The process cannot even begin.
     #[error("the program cannot start: {0}")]
     Start(std::io::Error),
@@ -107,7 +113,9 @@ impl Error {
             Error::Database { source, .. } | Error::Schema(SchemaError::Database { source, .. }) => {
                 Trouble::of(source).outcome()
             }
-            Error::Upstream(UpstreamError::Key { .. }) => Outcome::Misconfigured,
+            Error::Upstream(UpstreamError::Key { .. }) | Error::TwoOfAKey(_) | Error::Spool(_) => {
+                Outcome::Misconfigured
+            }
             Error::Upstream(_) => Outcome::UpstreamFailed,
             Error::EmptySnapshot { .. } | Error::TooManyRejects { .. } | Error::KeyChurn(_) => Outcome::SnapshotRefused,
             Error::Http(_) | Error::Mismatch { .. } | Error::Start(_) | Error::Panic(_) => Outcome::Internal,
@@ -132,15 +140,18 @@ impl Error {
             Error::Upstream(UpstreamError::Flawed { flaw: Flaw::Short { .. }, .. }) => "upstream_short",
             Error::Upstream(UpstreamError::Flawed { .. }) => "upstream_inconsistent",
             Error::Upstream(UpstreamError::Endless { .. }) => "upstream_endless",
+            Error::Upstream(UpstreamError::TooLarge { .. }) => "upstream_too_large",
             Error::Http(_) => "http_client",
             Error::EmptySnapshot { .. } => "empty_snapshot",
             Error::TooManyRejects { .. } => "too_many_rejects",
             Error::KeyChurn(_) => "key_churn",
             Error::Mismatch { .. } => "plan_mismatch",
+            Error::TwoOfAKey(_) => "schema_altered",
             Error::Fenced => "fenced",
             Error::NotCommitted => "not_committed",
             Error::CommitUnknown(_) => "commit_unknown",
             Error::Deadline(_) => "run_deadline",
+            Error::Spool(_) => "no_temporary_file",
             Error::Start(_) => "cannot_start",
             Error::Panic(_) => "panic",
             Error::Interrupted => "interrupted",
@@ -172,13 +183,19 @@ impl Error {
                 "the upstream has probably changed a format; the rules are in source/library.rs"
             }
             Error::KeyChurn(_) => {
-                "look with --ingest.dry-run=true; if it is right, run once with --ingest.confirm-deactivations=N, N being at least what goes"
+                "look with --ingest.dry-run=true; if it is right, run once with --ingest.confirm-deactivations=N, N being at least what goes and what is merged"
+            }
+            Error::TwoOfAKey(_) => {
+                "give one of the two another key, and put the constraint places_source_key_key back (migrations/0003_identity.sql)"
             }
             Error::Fenced | Error::NotCommitted => "run again; nothing is half done",
             Error::CommitUnknown(_) | Error::InterruptedCommit => {
                 "run again: a run finds out by itself what is already there"
             }
             Error::Deadline(_) => "look at the database (pg_stat_activity, pg_locks) and the way to it; then run again",
+            Error::Spool(_) => {
+                "a snapshot of more than 64 MiB is kept in a file: point TMPDIR to a folder that can be written and has some hundred MiB left"
+            }
             Error::Start(_) => "look at the limits of the process (open files, threads, memory)",
             Error::Http(_) | Error::Mismatch { .. } | Error::Panic(_) | Error::Interrupted => return None,
         })
@@ -269,7 +286,7 @@ impl Trouble {
                 "grant the run's role what it lacks (USAGE on the schema; SELECT, INSERT, UPDATE on its tables; TEMPORARY on the database)"
             }
             Trouble::ReadOnly => {
-                "default_transaction_read_only is on for this role, this database or the whole server: let the run's role write"
+                "default_transaction_read_only is on for this role, this database or the whole server: let the run's role write; or, after a failover, this is the old server: use the writer's endpoint"
             }
             Trouble::Altered => {
                 "somebody changed the tables by hand: compare them with the files in migrations/ and restore them, or choose another schema with INGEST_DB_SCHEMA"

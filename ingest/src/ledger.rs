@@ -48,10 +48,10 @@ impl Fence {
 const INSERT: &str =
     "INSERT INTO ingest_runs (run_id, source, trigger, occurrence, retry_of, deactivate_stale, program, status,
         lock_key, finished_at, duration_ms,
-        holder_pid, holder_application, holder_run_id, skip_reason, consecutive_skips, last_success_age_s)
+        holder_pid, holder_application, holder_run_id, skip_reason, consecutive_skips, last_success_age_s, dry_run)
     VALUES ($1::text::uuid, $2, $3, $4, $5::text::uuid, $6, $7, $8,
         $9, CASE WHEN $8 = 'running' THEN NULL ELSE clock_timestamp() END, CASE WHEN $8 = 'running' THEN NULL ELSE 0 END,
-        $10, $11, $12::text::uuid, $13, $14, $15)
+        $10, $11, $12::text::uuid, $13, $14, $15, $16)
     RETURNING id";
 
 async fn insert(
@@ -70,7 +70,7 @@ async fn insert(
     let skips = skip.map(|skip| skip.consecutive_skips as i64);
     let last_success = skip.and_then(|skip| skip.last_success_age_s).map(|seconds| seconds as i64);
     let lock_key = entry.lock_key.get();
-    let parameters: [&(dyn ToSql + Sync); 15] = [
+    let parameters: [&(dyn ToSql + Sync); 16] = [
         &run_id,
         &source,
         &trigger,
@@ -86,6 +86,7 @@ async fn insert(
         &reason,
         &skips,
         &last_success,
+        &entry.dry_run,
     ];
     Ok(client.query_one(INSERT, &parameters).await?.get(0))
 }
@@ -151,36 +152,20 @@ pub async fn succeed(
     counts: &Counts,
     withheld: Option<&Withheld>,
 ) -> Result<(), Error> {
-    let Counts {
-        fetched,
-        inserted,
-        updated,
-        unchanged,
-        reactivated,
-        rejected,
-        deactivated,
-        active,
-        duplicates,
-        carried_over,
-        merged,
-        noted,
-        complete,
-        ref snapshot_sha256,
-    } = *counts;
-    let rows = [fetched, inserted, updated, unchanged, reactivated, rejected];
-    let numbers = [&rows[..], &[deactivated, active, duplicates, carried_over, merged, noted]].concat();
-    let numbers: Vec<i64> = numbers.into_iter().map(|number| number as i64).collect();
+    // The ledger's columns are called as the report's fields are.
+    let (names, numbers): (Vec<&str>, Vec<i64>) =
+        counts.numbers().into_iter().map(|(name, number)| (name, number as i64)).unzip();
+    let columns: String = (1..).zip(names).map(|(at, name)| format!(", {name} = n[{at}]")).collect();
     let reason = withheld.map(|withheld| report_word(&withheld.reason));
     let number = withheld.map(|withheld| withheld.deactivations as i64);
     let sql = format!(
-        "{FINISH}, fetched = n[1], inserted = n[2], updated = n[3], unchanged = n[4], reactivated = n[5], rejected = n[6],
-            deactivated = n[7], active = n[8], duplicates = n[9], carried_over = n[10], merged = n[11], noted = n[12], complete = $4, snapshot_sha256 = $5, withheld = $6,
-            withheld_reason = $7, committed_xid = pg_current_xact_id()
+        "{FINISH}{columns}, complete = $4, snapshot_sha256 = $5, withheld = $6, withheld_reason = $7, committed_xid = pg_current_xact_id()
          FROM (SELECT $3::int8[] AS n) AS numbers WHERE id = $1 AND status = 'running'"
     );
     let status = outcome.as_str();
-    let done =
-        transaction.execute(&sql, &[&fence.0, &status, &numbers, &complete, snapshot_sha256, &number, &reason]).await;
+    let done = transaction
+        .execute(&sql, &[&fence.0, &status, &numbers, &counts.complete, &counts.snapshot_sha256, &number, &reason])
+        .await;
     match done.doing("closing the ledger entry")? {
         1 => Ok(()),
         _ => Err(Error::Fenced),

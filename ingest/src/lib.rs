@@ -25,6 +25,7 @@ pub mod session;
 mod skip;
 mod snapshot;
 mod source;
+mod spool;
 mod status;
 mod tls;
 pub mod upstream;
@@ -170,8 +171,11 @@ async fn explain_merges() -> Outcome {
         let database = Database::read(&environment)?;
         let session = Session::open(&database, "ingest explain-merges").await?;
         let mut held = Vec::new();
-        let sources = if observe::is_set_up(session.client()).await? { geuneul::SourceName::ALL } else { &[] };
-        for &name in sources {
+        let used = migrate::is_there(&session, &database.schema).await?;
+        if !used {
+            tracing::warn!(schema = database.schema.as_str(), "no run has ever been here");
+        }
+        for &name in if used { geuneul::SourceName::ALL } else { &[] } {
             held.extend(observe::places(session.client(), &source::Source::of(name)).await?);
         }
         session.close().await;

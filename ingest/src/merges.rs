@@ -12,8 +12,9 @@ pub fn explain(held: &[Held]) -> String {
     let mut lines = Vec::new();
     for member in held.iter().filter(|held| held.active) {
         let Some(face) = member.duplicate_of.and_then(|place| by_id.get(&place)) else { continue };
-        // A row that was not read since (set aside, or unproven to be gone) may have been merged for what it was.
-        let rule = face.likeness.same(&member.likeness).map_or("merged when last read in full", |rule| rule.as_str());
+        // A row that was not read since (set aside, or unproven to be gone) may have been merged for what it was; one that waits for a proof
+        // that the face is gone, for its telephone.
+        let rule = face.likeness.again(&member.likeness).map_or("merged when last read in full", |rule| rule.as_str());
         lines.push(format!("{} {} = {}: {rule}", face.id, face.key, member.key));
     }
     lines.sort_by(|a, b| a.split_once(' ').map(|(_, rest)| rest).cmp(&b.split_once(' ').map(|(_, rest)| rest)));

@@ -14,6 +14,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_ledger_and_places.sql"),
     include_str!("../migrations/0002_skips.sql"),
     include_str!("../migrations/0003_identity.sql"),
+    include_str!("../migrations/0004_dry_runs.sql"),
 ];
 
 /// The tables that must not be somebody else's.

@@ -25,7 +25,7 @@ const ATTEMPT: Duration = Duration::from_secs(3);
 const IN_A_HURRY: Duration = Duration::from_secs(1);
 
 /// The address of a check. A secret: whoever knows it can speak for the job.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct PingUrl(Url);
 
 impl PingUrl {
@@ -72,7 +72,7 @@ impl Ping {
         }
     }
 
-    /// The run is over. The start is waited for, so that it cannot arrive after the end.
+    /// The run is over. The start is waited for, so that it cannot arrive after the end; after a signal it is given up.
     pub async fn finish(self, report: &RunReport) {
         let Some((http, url)) = self.line else { return };
         let word = match report.outcome {
@@ -81,13 +81,16 @@ impl Ping {
             _ => Some("fail"),
         };
         let started = self.started.into_inner().expect("nobody panics with the handle");
+        let in_a_hurry = report.outcome == Outcome::Interrupted;
         let telling = async {
-            if let Some(started) = started {
-                let _ = started.await;
+            match started {
+                Some(started) if in_a_hurry => started.abort(),
+                Some(started) => drop(started.await),
+                None => {}
             }
             tell(http, url.message(word, &self.run), report.to_line()).await;
         };
-        let patience = if report.outcome == Outcome::Interrupted { IN_A_HURRY } else { PATIENCE };
+        let patience = if in_a_hurry { IN_A_HURRY } else { PATIENCE };
         if timeout(patience, telling).await.is_err() {
             tracing::warn!("the ping was given up");
         }

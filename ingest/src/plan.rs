@@ -5,22 +5,26 @@
 mod changes;
 mod guards;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use geuneul::{Withheld, WithheldReason};
+use geuneul::Withheld;
 
 pub use crate::identity::Held;
-use crate::identity::{self, Keys, Likeness, Listed, Resolution, Seat, Unnamed};
+use crate::identity::{self, Keys, Likeness, Listed, Mend, Merging, Resolution, Seat, Seen, Unnamed};
 use crate::record::{BadValue, Record, Reject, Row};
 use crate::snapshot::CompleteSnapshot;
 pub use changes::{Noted, What};
+use guards::Guards;
 pub use guards::{KeyChurn, too_many_rejects};
 
 /// What is to happen to the places that the snapshot lacks.
 #[derive(Debug, Clone, Copy)]
 pub enum Stale<'a> {
     /// They stay: the run was not asked to deactivate.
-    Keep,
+    Keep {
+        /// How many a person allows for.
+        ceiling: Option<u64>,
+    },
     /// They are deactivated, as many as are believed.
     Deactivate {
         /// The proof that they are gone.
@@ -29,7 +33,10 @@ pub enum Stale<'a> {
         ceiling: Option<u64>,
     },
     /// There is no proof. The run says so even when it was not asked to deactivate: rows may be missing from what it mirrored.
-    Withhold,
+    Withhold {
+        /// How many a person allows for.
+        ceiling: Option<u64>,
+    },
 }
 
 /// One row to write.
@@ -59,7 +66,7 @@ pub enum Change {
 }
 
 /// A row that was set aside, with the key that it would have.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SetAside {
     /// Its position in the snapshot, from 1.
     pub row: usize,
@@ -72,6 +79,8 @@ pub struct SetAside {
 /// Everything that one run will write.
 #[derive(Debug, Default, PartialEq)]
 pub struct Plan {
+    /// Stored rows that a hand left in a state that no run leaves, put right before anything else.
+    pub mends: Vec<Mend>,
     /// Rows to insert, update or reactivate, by key.
     pub writes: Vec<Write>,
     /// Ids of places to deactivate, in ascending order.
@@ -88,7 +97,9 @@ pub struct Plan {
     pub rejects: Vec<SetAside>,
     /// Rows that are as they were.
     pub unchanged: usize,
-    /// Places that should be deactivated and are not, and why.
+    /// Rows that are written although they were published so before: what was stored of them was changed by hand.
+    pub put_right: usize,
+    /// Places that should stop being active and do not, and why.
     pub withheld: Option<Withheld>,
     /// The plan is not to be carried out: so much comes and goes that the keys themselves have probably changed.
     pub churn: Option<KeyChurn>,
@@ -99,6 +110,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// What a hand had changed and this run makes as it was.
+    pub fn repairs(&self) -> usize {
+        self.mends.len() + self.put_right
+    }
+
     /// Writes that insert.
     pub fn inserts(&self) -> usize {
         self.count(|change| matches!(change, Change::Insert))
@@ -132,28 +148,41 @@ pub fn plan(mut rows: Vec<Read>, held: &[Held], stale: Stale<'_>) -> Plan {
     if let Stale::Deactivate { proof, .. } = stale {
         assert_eq!(proof.len(), rows.len(), "the proof is about these rows");
     }
-    let (mut listed, at) = list(&mut rows, held);
+    let (held, mends) = identity::mend(held);
+    let held = &*held;
+    let (mut listed, at) = list(&mut rows, held, stale);
     // A row whose key cannot be read is the present row of a place that we cannot name: then nobody knows which place is gone.
-    let unnamed = at.iter().any(Option::is_none);
-    let seen = identity::resolve(&listed, held);
-    let gone = seen.retired.clone();
-    let verdict = guards::judge(&seen, held, stale, unnamed);
-    let resolution = if verdict.believes_absence {
-        seen
-    } else {
+    let guards = Guards::new(stale, at.iter().any(Option::is_none), held);
+    let seen = identity::resolve(&listed, held, Merging::Allowed);
+    let (mut presuming, mut unmerged) = (None, 0);
+    if !guards.believe(&seen) {
         presume(&mut listed, held);
-        identity::resolve(&listed, held)
-    };
-    let mut plan = Plan { withheld: verdict.withheld, churn: verdict.churn, ..Plan::default() };
-    retire(&mut plan, &resolution, held, gone);
-    changes::of(&mut plan, &resolution, &listed, rows, &at, held);
-    count_after(&mut plan, &resolution, held);
+        let merging = identity::resolve(&listed, held, Merging::Allowed);
+        // Over the cap no place stops being active, for whatever reason.
+        presuming = Some(if guards.is_over(&seen) || !guards.allow(merging.leaving()) {
+            unmerged = merging.leaving();
+            identity::resolve(&listed, held, Merging::Withheld)
+        } else {
+            merging
+        });
+    }
+    let resolution = presuming.as_ref().unwrap_or(&seen);
+    let withheld = guards.withheld(&seen, resolution, unmerged);
+    let mut plan = Plan { withheld, churn: guards.churn(&seen), mends, ..Plan::default() };
+    let Resolution { seats: _, retired, delisted, swapped, forwarded, merged: _ } = resolution;
+    plan.deactivate.clone_from(retired);
+    plan.delist.clone_from(delisted);
+    plan.swaps.clone_from(swapped);
+    plan.forwards.clone_from(forwarded);
+    changes::of(&mut plan, resolution, &listed, rows, &at, held);
+    count_after(&mut plan, resolution, held);
     plan
 }
 
 /// The rows that have a handle, and for each row its place among them. Rows that cannot be told from one that was set aside are set
-/// aside as well, and what that one may be counts as present: nothing that is stored is touched on a guess.
-fn list(rows: &mut [Read], held: &[Held]) -> (Vec<Listed>, Vec<Option<usize>>) {
+/// aside as well, and what that one may be counts as present: nothing that is stored is touched on a guess. Nor is a second place of a
+/// name born without a proof: it may be the first one, read twice.
+fn list(rows: &mut [Read], held: &[Held], stale: Stale<'_>) -> (Vec<Listed>, Vec<Option<usize>>) {
     let likenesses: Vec<Option<Likeness>> = rows.iter().map(|(row, _)| likeness(row)).collect();
     let unnamed: Vec<Unnamed<'_>> = rows
         .iter()
@@ -164,37 +193,50 @@ fn list(rows: &mut [Read], held: &[Held]) -> (Vec<Listed>, Vec<Option<usize>>) {
             Some(Unnamed { handle, likeness, digest, fingerprint: *fingerprint })
         })
         .collect();
-    let Keys { keys, unclear, presumed } = identity::keys(&unnamed, held);
+    let Keys { keys, unclear, presumed, further } = identity::keys(&unnamed, held);
     let named: Vec<usize> = (0..rows.len()).filter(|&row| rows[row].0.handle().is_some()).collect();
     for (row, unread) in unclear {
-        if let (handle, Row::Bad(reject)) = (rows[named[row]].0.handle().cloned(), &rows[named[unread]].0) {
-            let reject = Reject { column: reject.column, reason: BadValue::Indistinct, handle };
-            rows[named[row]].0 = Row::Bad(reject);
+        if let Row::Bad(Reject { column, .. }) = rows[named[unread]].0 {
+            set_aside(&mut rows[named[row]].0, column, BadValue::Indistinct);
         }
+    }
+    for row in if matches!(stale, Stale::Withhold { .. }) { further } else { Vec::new() } {
+        set_aside(&mut rows[named[row]].0, "key", BadValue::Unproven);
     }
     let mut keys = keys.into_iter();
     let (mut listed, mut at) = (Vec::new(), Vec::new());
+    let stored: HashMap<&str, &Held> = held.iter().map(|held| (held.key.as_str(), held)).collect();
     for ((row, _), likeness) in rows.iter().zip(likenesses) {
         let named = likeness.zip(row.handle().and_then(|_| keys.next()));
         at.push(named.is_some().then_some(listed.len()));
-        listed.extend(named.map(|(likeness, key)| Listed { key, likeness, fresh: matches!(row, Row::Good(_)) }));
+        listed.extend(named.map(|(likeness, key)| match row {
+            Row::Good(_) => Listed { key, likeness, seen: Seen::Whole },
+            // What of it cannot be read is presumed to be what it was.
+            Row::Bad(_) => {
+                let likeness = stored.get(key.as_str()).map_or(likeness.clone(), |held| likeness.or(&held.likeness));
+                Listed { key, likeness, seen: Seen::Unread }
+            }
+        }));
     }
-    let here: HashSet<&str> = presumed.iter().map(String::as_str).collect();
-    listed.extend(held.iter().filter(|held| here.contains(held.key.as_str())).map(as_it_was));
+    listed.extend(presumed.iter().filter_map(|key| stored.get(key.as_str())).map(|held| as_it_was(held, Seen::Unread)));
     (listed, at)
 }
 
+/// Nothing that is wrong with the row itself.
+fn set_aside(row: &mut Row, column: &'static str, reason: BadValue) {
+    if let Row::Good(Record { handle, position, telephone, .. }) = row {
+        let (handle, position, telephone) = (Some(handle.clone()), *position, telephone.clone());
+        *row = Row::Bad(Reject { column, reason, handle, position, telephone });
+    }
+}
+
 /// Stored, and presumed to be there still.
-fn as_it_was(held: &Held) -> Listed {
-    Listed { key: held.key.clone(), likeness: held.likeness.clone(), fresh: false }
+fn as_it_was(held: &Held, seen: Seen) -> Listed {
+    Listed { key: held.key.clone(), likeness: held.likeness.clone(), seen }
 }
 
 fn likeness(row: &Row) -> Option<Likeness> {
-    let handle = row.handle()?;
-    let (position, telephone) = match row {
-        Row::Good(record) => (record.position, record.telephone.as_deref()),
-        Row::Bad(_) => (None, None),
-    };
+    let (handle, (position, telephone)) = (row.handle()?, row.marks());
     Some(Likeness::new(&handle.name, handle.address.as_deref(), position, telephone))
 }
 
@@ -202,23 +244,7 @@ fn likeness(row: &Row) -> Option<Likeness> {
 fn presume(listed: &mut Vec<Listed>, held: &[Held]) {
     let here: HashSet<String> = listed.iter().map(|row| row.key.clone()).collect();
     let absent = held.iter().filter(|held| held.active && !here.contains(&held.key));
-    listed.extend(absent.map(as_it_was));
-}
-
-/// Deactivates what is gone, unless it is withheld; what stood behind it then stays as well.
-fn retire(plan: &mut Plan, resolution: &Resolution, held: &[Held], gone: Vec<i64>) {
-    let Resolution { seats: _, retired, delisted, swapped, forwarded, merged: _ } = resolution;
-    plan.swaps.clone_from(swapped);
-    plan.forwards.clone_from(forwarded);
-    plan.delist.clone_from(delisted);
-    match plan.withheld.as_ref().map(|withheld| withheld.reason) {
-        None => plan.deactivate.clone_from(retired),
-        Some(WithheldReason::UnprovenSnapshot | WithheldReason::UnnamedRow) => {}
-        Some(WithheldReason::OverCap) => {
-            let behind = |id: &i64| held.iter().find(|held| held.id == *id).and_then(|held| held.duplicate_of);
-            plan.delist.retain(|id| behind(id).is_none_or(|place| gone.binary_search(&place).is_err()));
-        }
-    }
+    listed.extend(absent.map(|held| as_it_was(held, Seen::Presumed)));
 }
 
 fn count_after(plan: &mut Plan, resolution: &Resolution, held: &[Held]) {

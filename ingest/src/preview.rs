@@ -81,11 +81,11 @@ impl Preview {
         Preview {
             geuneul: "run-plan/1",
             source,
-            counts: numbers(counts),
+            counts: counts.numbers().into(),
             complete: counts.complete,
             withheld: plan.withheld.clone(),
-            refused: plan.churn.map(|KeyChurn { born, gone, active }| {
-                format!("key churn: {born} places would be new and {gone} gone, of {active} that are active")
+            refused: plan.churn.map(|KeyChurn { born, gone, merged, active }| {
+                format!("key churn: {born} places would be new, {gone} gone and {merged} a part of another, of {active} that are active")
             }),
             samples,
         }
@@ -135,39 +135,6 @@ impl Preview {
         }
         text
     }
-}
-
-fn numbers(counts: &Counts) -> BTreeMap<&'static str, u64> {
-    let Counts {
-        fetched,
-        inserted,
-        updated,
-        unchanged,
-        reactivated,
-        rejected,
-        deactivated,
-        active,
-        duplicates,
-        carried_over,
-        merged,
-        noted,
-        complete: _,
-        snapshot_sha256: _,
-    } = *counts;
-    BTreeMap::from([
-        ("fetched", fetched),
-        ("inserted", inserted),
-        ("updated", updated),
-        ("unchanged", unchanged),
-        ("reactivated", reactivated),
-        ("rejected", rejected),
-        ("deactivated", deactivated),
-        ("active", active),
-        ("duplicates", duplicates),
-        ("carried_over", carried_over),
-        ("merged", merged),
-        ("noted", noted),
-    ])
 }
 
 fn inserted(write: &Write) -> Sample {

@@ -1,5 +1,6 @@
 //! One row of a snapshot after it was read at the edge: a place's published values and their digest, or the reason why not.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
@@ -70,7 +71,7 @@ pub struct Position {
 }
 
 /// A row that cannot be stored. It is set aside, and it counts as present.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Reject {
     /// The published field that is bad.
     pub column: &'static str,
@@ -78,6 +79,10 @@ pub struct Reject {
     pub reason: BadValue,
     /// What the row is recognised by, when that much of it can be read.
     pub handle: Option<Handle>,
+    /// Where it is, when that can be read.
+    pub position: Option<Position>,
+    /// Its telephone, when that can be read.
+    pub telephone: Option<String>,
 }
 
 /// A row, read.
@@ -95,6 +100,15 @@ impl Row {
         match self {
             Row::Good(record) => Some(&record.handle),
             Row::Bad(reject) => reject.handle.as_ref(),
+        }
+    }
+
+    /// Where it is, and its telephone, as far as they are known.
+    pub fn marks(&self) -> (Option<Position>, Option<&str>) {
+        match self {
+            Row::Good(Record { position, telephone, .. }) | Row::Bad(Reject { position, telephone, .. }) => {
+                (*position, telephone.as_deref())
+            }
         }
     }
 }
@@ -132,6 +146,8 @@ pub enum BadValue {
     HalfPosition,
     /// Nothing is wrong with this row: it may be the place that another row of its name is, in which the column is bad.
     Indistinct,
+    /// Nothing is wrong with this row: it may be another reading of the one before it, and no proof says that there are two.
+    Unproven,
 }
 
 impl BadValue {
@@ -153,6 +169,9 @@ impl BadValue {
             BadValue::OutsideKorea => "lies outside Korea",
             BadValue::HalfPosition => "one coordinate without the other",
             BadValue::Indistinct => "is bad in another row of this name, and nobody can tell which place is which",
+            BadValue::Unproven => {
+                "is that of another row too, in a listing that is not proven: it may be one row, read twice"
+            }
         }
     }
 }
@@ -166,10 +185,22 @@ impl fmt::Display for BadValue {
 /// No real value is longer (the longest seen has 115 characters).
 const MAX_CHARS: usize = 4_000;
 
-/// A published text in its one normal form: NFC, no white space around it (U+3000 included), and never empty.
+/// A character that has no shape of its own: Unicode's default-ignorable ones, the fillers of Hangul included.
+pub const fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// A published text in its one normal form: NFC, nothing invisible in it, no white space around it (U+3000 included), and never empty.
 pub fn clean(text: &str) -> Result<Option<String>, BadValue> {
-    let invisible = |c: char| c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}');
-    let text = text.trim_matches(invisible);
+    let visible = match text.contains(is_invisible) {
+        true => Cow::Owned(text.chars().filter(|c| !is_invisible(*c)).collect()),
+        false => Cow::Borrowed(text),
+    };
+    let text = visible.trim();
     if text.is_empty() {
         return Ok(None);
     }
@@ -270,8 +301,9 @@ mod tests {
     #[test]
     fn texts_have_one_normal_form() {
         assert_eq!(clean(" 노원구\u{3000}").unwrap().as_deref(), Some("노원구"));
+        assert_eq!(clean("\u{feff} 별\u{200b}빛\u{3164} 관 \u{200b}").unwrap().as_deref(), Some("별빛 관"));
         assert_eq!(clean("\u{1112}\u{1161}\u{11ab}").unwrap().as_deref(), Some("한"));
-        for blank in ["", " \u{3000}\t", "\u{feff}"] {
+        for blank in ["", " \u{3000}\t", "\u{feff}", "\u{200b} \u{200b}"] {
             assert_eq!(clean(blank), Ok(None));
         }
         assert_eq!(clean("a\0b"), Err(BadValue::Control));
@@ -321,7 +353,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cleaning_twice_changes_nothing(text in "\\PC{0,20}|[ \u{3000}\u{1100}-\u{11ff}]{0,6}") {
+        fn cleaning_twice_changes_nothing(text in "[\\PC\u{200b}\u{3164}]{0,20}|[ \u{3000}\u{1100}-\u{11ff}]{0,6}") {
             if let Ok(Some(once)) = clean(&text) {
                 prop_assert_eq!(clean(&once), Ok(Some(once.clone())));
             }

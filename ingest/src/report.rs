@@ -46,7 +46,7 @@ impl Counts {
     /// What a plan will have done.
     pub fn of(plan: &Plan, snapshot: &Snapshot, noted: usize) -> Self {
         Counts {
-            fetched: snapshot.rows().len() as u64,
+            fetched: snapshot.len() as u64,
             inserted: plan.inserts() as u64,
             updated: plan.updates() as u64,
             unchanged: plan.unchanged as u64,
@@ -57,10 +57,44 @@ impl Counts {
             duplicates: plan.duplicates_after as u64,
             carried_over: plan.changed(What::CarriedOver) as u64,
             merged: plan.changed(What::Merged) as u64,
-            noted: noted as u64,
+            noted: (noted + plan.repairs()) as u64,
             complete: snapshot.complete().is_some(),
             snapshot_sha256: Some(hex::encode(snapshot.sha256())),
         }
+    }
+
+    /// Every number with its name, in the order of the report.
+    pub fn numbers(&self) -> [(&'static str, u64); 12] {
+        let Counts {
+            fetched,
+            inserted,
+            updated,
+            unchanged,
+            reactivated,
+            rejected,
+            deactivated,
+            active,
+            duplicates,
+            carried_over,
+            merged,
+            noted,
+            complete: _,
+            snapshot_sha256: _,
+        } = *self;
+        [
+            ("fetched", fetched),
+            ("inserted", inserted),
+            ("updated", updated),
+            ("unchanged", unchanged),
+            ("reactivated", reactivated),
+            ("rejected", rejected),
+            ("deactivated", deactivated),
+            ("active", active),
+            ("duplicates", duplicates),
+            ("carried_over", carried_over),
+            ("merged", merged),
+            ("noted", noted),
+        ]
     }
 }
 
@@ -73,6 +107,8 @@ pub enum Ending {
         counts: Counts,
         /// What was held back.
         withheld: Option<Withheld>,
+        /// What was odd once it was committed; it undoes nothing.
+        flaw: Option<Error>,
     },
     /// Planned, shown, and not carried out.
     Shown {
@@ -94,6 +130,10 @@ impl Ending {
     pub fn outcome_of(withheld: Option<&Withheld>) -> Outcome {
         if withheld.is_some() { Outcome::Withheld } else { Outcome::Succeeded }
     }
+}
+
+fn said(error: &Error) -> RunError {
+    RunError { code: error.code().to_owned(), message: error.to_string() }
 }
 
 /// What a report knows of a run from its start.
@@ -121,9 +161,10 @@ impl Facts {
         let mut counts = Counts::default();
         let (mut withheld, mut skip, mut error) = (None, None, None);
         let outcome = match ending {
-            Ending::Mirrored { counts: done, withheld: held } => {
+            Ending::Mirrored { counts: done, withheld: held, flaw } => {
                 counts = done.clone();
                 withheld = held.clone();
+                error = flaw.as_ref().map(said);
                 Ending::outcome_of(held.as_ref())
             }
             Ending::Shown { counts: planned, withheld: held, preview: _ } => {
@@ -136,7 +177,7 @@ impl Facts {
                 *outcome
             }
             Ending::Failed(why) => {
-                error = Some(RunError { code: why.code().to_owned(), message: why.to_string() });
+                error = Some(said(why));
                 why.outcome()
             }
         };

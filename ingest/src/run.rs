@@ -1,5 +1,7 @@
 //! The story of one run: connect, lock, fetch, prove, observe, plan, apply, unlock, report.
 
+mod leaving;
+
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -26,12 +28,13 @@ use crate::snapshot::{self, Snapshot};
 use crate::source::Source;
 use crate::upstream::{Pace, Upstream};
 use crate::{migrate, observe, skip};
+use leaving::{GRACE, leave};
 
 /// A run that is over.
 pub struct Ended {
     /// What it says about itself.
     pub report: RunReport,
-    /// Why it ended early, for a person.
+    /// Why it ended early, or what was odd after the commit, for a person.
     pub error: Option<Error>,
     /// Who is to be told. Nothing has been sent but the start.
     pub ping: Ping,
@@ -49,8 +52,8 @@ pub async fn run(
     let trigger = settings.as_ref().map_or_else(ConfigError::trigger, |settings| settings.trigger);
     let facts = Facts::start(command, trigger);
     // A run that only shows its plan has nothing to tell.
-    let told = settings.as_ref().ok().filter(|_| command.dry_run.is_none()).and_then(|settings| settings.ping.as_ref());
-    let ping = Ping::new(told, &facts.run_id);
+    let told = settings.as_ref().map_or_else(ConfigError::ping, |settings| settings.ping.as_ref());
+    let ping = Ping::new(told.filter(|_| command.dry_run.is_none()), &facts.run_id);
     let ending = match settings {
         Ok(settings) => {
             let story = Story { facts: &facts, command, settings: &settings, pace, ping: &ping };
@@ -63,7 +66,8 @@ pub async fn run(
     let (error, preview) = match ending {
         Ending::Failed(error) => (Some(error), None),
         Ending::Shown { preview, .. } => (None, Some(preview)),
-        Ending::Mirrored { .. } | Ending::Skipped(..) => (None, None),
+        Ending::Mirrored { flaw, .. } => (flaw, None),
+        Ending::Skipped(..) => (None, None),
     };
     Ended { report, error, preview, ping }
 }
@@ -165,7 +169,10 @@ impl Story<'_> {
         let source = self.facts.source;
         let application = application_name(source, &self.facts.run_id);
         let mut session = Session::open(&self.settings.database, &application).await?;
-        migrate::ensure(&mut session, schema).await?;
+        // Whoever only looks makes the tables that its entry needs, and changes none for the programs that use them.
+        if self.command.dry_run.is_none() || !migrate::is_there(&session, schema).await? {
+            migrate::ensure(&mut session, schema).await?;
+        }
         let key = self.lock_key();
         match Locked::attempt(session, key).await? {
             Attempt::Locked(mut locked) => {
@@ -205,15 +212,16 @@ impl Story<'_> {
     /// Under the lock.
     async fn work(&self, locked: &mut Locked, fence: Fence, committing: &Committing) -> Result<Ending, Error> {
         let source = Source::of(self.facts.source);
-        let snapshot = self.fetch(locked, fence, &source).await?;
-        let rows = read(&source, &snapshot)?;
+        let mut snapshot = self.fetch(locked, fence, &source).await?;
+        let rows = read(&source, &mut snapshot)?;
         let noted = tell_notes(&rows);
         let held = observe::places(locked.client(), &source).await?;
+        let ceiling = self.command.confirm_deactivations;
         let stale = match (self.command.deactivate_stale, snapshot.complete()) {
             // Whoever reads of a success must be able to rely on it, whether or not anything was to be deactivated.
-            (_, None) => Stale::Withhold,
-            (false, Some(_)) => Stale::Keep,
-            (true, Some(proof)) => Stale::Deactivate { proof, ceiling: self.command.confirm_deactivations },
+            (_, None) => Stale::Withhold { ceiling },
+            (false, Some(_)) => Stale::Keep { ceiling },
+            (true, Some(proof)) => Stale::Deactivate { proof, ceiling },
         };
         let plan = plan::plan(rows, &held, stale);
         tell_plan(&plan);
@@ -230,7 +238,7 @@ impl Story<'_> {
         if let Committed::ReplyLost(error) = apply::apply(locked, job, &plan, &mut counts).await? {
             self.settle(backend_pid, error).await?;
         }
-        Ok(Ending::Mirrored { counts, withheld: plan.withheld })
+        Ok(Ending::Mirrored { counts, withheld: plan.withheld, flaw: None })
     }
 
     /// Instead of carrying the plan out: nothing but the ledger's row is written.
@@ -252,7 +260,8 @@ impl Story<'_> {
 
     /// No transaction is open meanwhile; each page renews the lease.
     async fn fetch(&self, locked: &Locked, fence: Fence, source: &Source) -> Result<Snapshot, Error> {
-        let upstream = Upstream::new(&self.settings.endpoint, source.path, self.pace).map_err(Error::Http)?;
+        let upstream =
+            Upstream::new(&self.settings.endpoint, source.path, source.is_field, self.pace).map_err(Error::Http)?;
         let mut pages = 0;
         let mut turned = async |progress: crate::upstream::Progress| {
             pages += 1;
@@ -290,8 +299,12 @@ impl Story<'_> {
 }
 
 /// Reads every row, and refuses a snapshot of which too much cannot be stored.
-fn read(source: &Source, snapshot: &Snapshot) -> Result<Vec<plan::Read>, Error> {
-    let rows: Vec<_> = snapshot.rows().iter().map(|row| ((source.read)(&row.item), row.fingerprint)).collect();
+fn read(source: &Source, snapshot: &mut Snapshot) -> Result<Vec<plan::Read>, Error> {
+    let mut rows = Vec::with_capacity(snapshot.len());
+    for row in snapshot.read().map_err(Error::Spool)? {
+        let row = row.map_err(Error::Spool)?;
+        rows.push(((source.read)(&row.item), row.fingerprint));
+    }
     let rejects = rows.iter().filter_map(|(row, _)| if let Row::Bad(reject) = row { Some(reject) } else { None });
     let rejected = rejects.clone().count();
     for reject in rejects.clone().take(20) {
@@ -320,6 +333,10 @@ fn tell_notes(rows: &[plan::Read]) -> usize {
 }
 
 fn tell_plan(plan: &Plan) {
+    if plan.repairs() > 0 {
+        let ids = plan.mends.iter().map(|mend| mend.id).take(20).collect::<Vec<_>>();
+        tracing::warn!(rows = plan.put_right, pointers = plan.mends.len(), ?ids, "changed by hand, and put right");
+    }
     tracing::info!(
         insert = plan.inserts(),
         update = plan.updates(),
@@ -336,52 +353,6 @@ fn tell_plan(plan: &Plan) {
 
 /// For how long the ledger is asked what became of a COMMIT.
 const SETTLE: Duration = Duration::from_secs(20);
-
-/// After a signal: how long what is nearly done may still take.
-const GRACE: Duration = Duration::from_millis(1500);
-
-/// How long the goodbye of a failed run may take; the process ends after it in any case. Whoever sends a signal waits for less, and
-/// a database that has not answered so far will not be quicker now.
-fn goodbye(error: &Error) -> Duration {
-    Duration::from_secs(if matches!(error, Error::Interrupted | Error::Deadline(_)) { 2 } else { 10 })
-}
-
-/// Leaves the lock. After a success the server must say that it was held; after a failure the rest is closed as well as it goes.
-async fn leave(locked: Locked, fence: Fence, result: Result<Ending, Error>) -> Result<Ending, Error> {
-    match result {
-        Ok(ending) if locked.session().is_lost() => {
-            // The reply to COMMIT was lost and the ledger has it: lock and session ended together, after the commit.
-            locked.abandon().await;
-            Ok(ending)
-        }
-        Ok(ending) => locked.release().await.map(|()| ending),
-        // COMMIT may still happen: nothing is said after it, and the session ends with the process.
-        Err(error @ (Error::InterruptedCommit | Error::CommitUnknown(_))) => Err(error),
-        Err(error) => {
-            if timeout(goodbye(&error), close(locked, fence, &error)).await.is_err() {
-                tracing::warn!("the session did not close in time; the server ends it, its transaction and its lock");
-            }
-            Err(error)
-        }
-    }
-}
-
-async fn close(locked: Locked, fence: Fence, error: &Error) {
-    if locked.session().is_lost() {
-        return;
-    }
-    if let Error::Interrupted | Error::Deadline(_) = error {
-        locked.session().cancel().await;
-    }
-    let closed = async {
-        locked.session().roll_back().await?;
-        ledger::fail(&locked, fence, error).await?;
-        locked.release().await
-    };
-    if let Err(failure) = closed.await {
-        tracing::warn!("while closing a failed run: {failure}");
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -70,7 +70,7 @@ pub enum SessionError {
     #[error("the advisory lock was granted, and pg_locks does not show it")]
     NotHeld,
     /// `pg_advisory_unlock` answered false.
-    #[error("the advisory lock was no longer held at the end: part of the run was unguarded")]
+    #[error("the advisory lock was no longer held at the end; only the fence kept others from writing")]
     NotUnlocked,
 }
 
@@ -123,7 +123,10 @@ impl SessionError {
                 "set INGEST_DB_CA to the authority that signed the server's certificate (on RDS: the region's bundle), and connect by the name in the certificate",
             ),
             SessionError::Unreachable(_) => Some("check host, port, security groups and routes; then run again"),
-            SessionError::NotHeld | SessionError::NotUnlocked => None,
+            SessionError::NotHeld => None,
+            SessionError::NotUnlocked => Some(
+                "what was committed holds: the fence was held until then. Look for what releases the locks of this session (a trigger, a proxy)",
+            ),
         }
     }
 }

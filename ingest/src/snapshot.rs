@@ -9,8 +9,10 @@
 //! not a published row.
 
 use std::collections::HashSet;
+use std::io;
 
 use crate::error::Error;
+use crate::spool::Spool;
 use crate::upstream::{Crawl, Progress, Published, ROWS_PER_PAGE, Upstream, UpstreamError, crawl, multiset};
 
 /// Walks over all pages that one run makes at most.
@@ -19,14 +21,14 @@ const MAX_CRAWLS: u32 = 4;
 /// Rows that are proven to be all rows. Made by [`prove`] and nothing else.
 #[derive(Debug)]
 pub struct CompleteSnapshot {
-    rows: Vec<Published>,
+    rows: Spool,
     sha256: [u8; 32],
 }
 
 impl CompleteSnapshot {
     /// How many rows the proof is about.
     pub fn len(&self) -> usize {
-        self.rows.len()
+        self.rows.fingerprints().len()
     }
 }
 
@@ -38,19 +40,33 @@ pub enum Snapshot {
     /// Rows that were published, and perhaps not all of them.
     Doubtful {
         /// The rows of the last walk that reached its total, identical ones once: they may be one row that was read twice.
-        rows: Vec<Published>,
+        rows: Spool,
+        /// How many that are.
+        distinct: usize,
         /// Their fingerprint.
         sha256: [u8; 32],
     },
 }
 
 impl Snapshot {
-    /// The rows.
-    pub fn rows(&self) -> &[Published] {
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
         match self {
-            Snapshot::Complete(snapshot) => &snapshot.rows,
-            Snapshot::Doubtful { rows, .. } => rows,
+            Snapshot::Complete(snapshot) => snapshot.len(),
+            Snapshot::Doubtful { distinct, .. } => *distinct,
         }
+    }
+
+    /// The rows, one at a time.
+    pub fn read(&mut self) -> io::Result<impl Iterator<Item = io::Result<Published>>> {
+        let (rows, mut seen) = match self {
+            Snapshot::Complete(snapshot) => (&mut snapshot.rows, None),
+            Snapshot::Doubtful { rows, .. } => (rows, Some(HashSet::new())),
+        };
+        Ok(rows.read()?.filter(move |row| match (row, &mut seen) {
+            (Ok(row), Some(seen)) => seen.insert(row.fingerprint),
+            _ => true,
+        }))
     }
 
     /// SHA-256 of the multiset of rows.
@@ -72,13 +88,13 @@ impl Snapshot {
 
 /// Two consecutive walks prove completeness when each agrees with itself and both carry the same multiset of rows; when a row is on
 /// two pages, only if the pages were cut differently.
-pub fn prove(earlier: &Crawl, later: Crawl) -> Result<CompleteSnapshot, Crawl> {
+pub fn prove(earlier: &Crawl, later: Crawl) -> Result<CompleteSnapshot, Box<Crawl>> {
     let sha256 = later.fingerprint();
     let overlap = (earlier.repeats_rows() || later.repeats_rows()) && earlier.first_page() == later.first_page();
     if earlier.is_consistent() && later.is_consistent() && earlier.fingerprint() == sha256 && !overlap {
         Ok(CompleteSnapshot { rows: later.rows, sha256 })
     } else {
-        Err(later)
+        Err(Box::new(later))
     }
 }
 
@@ -91,7 +107,7 @@ pub async fn obtain(
     loop {
         let page_size = walks.page_size();
         let crawl = crawl(upstream, page_size, turned).await?;
-        tracing::info!(rows = crawl.rows.len(), total = crawl.total, steady = crawl.steady, page_size, "crawled");
+        tracing::info!(rows = crawl.len(), total = crawl.total, steady = crawl.steady, page_size, "crawled");
         if let Some(snapshot) = walks.add(crawl)? {
             return Ok(snapshot);
         }
@@ -118,7 +134,7 @@ impl Walks {
 
     /// One more walk. `None`: another one is needed. Empty is refused at once: nothing can be right about it.
     pub fn add(&mut self, crawl: Crawl) -> Result<Option<Snapshot>, Error> {
-        if crawl.rows.is_empty() {
+        if crawl.is_empty() {
             return Err(Error::EmptySnapshot { announced: crawl.total });
         }
         self.made += 1;
@@ -143,7 +159,7 @@ impl Walks {
                     if earlier.flaw().is_none() {
                         self.fallback = Some(earlier);
                     }
-                    crawl
+                    *crawl
                 }
             },
         };
@@ -161,10 +177,9 @@ impl Walks {
 
 /// What can be used of a walk that nothing proves.
 fn doubtful(crawl: Crawl) -> Snapshot {
-    let mut rows = crawl.rows;
-    let mut seen = HashSet::new();
-    rows.retain(|row| seen.insert(row.fingerprint));
-    Snapshot::Doubtful { sha256: multiset(&rows), rows }
+    let distinct: Vec<[u8; 32]> =
+        crawl.rows.fingerprints().iter().copied().collect::<HashSet<_>>().into_iter().collect();
+    Snapshot::Doubtful { rows: crawl.rows, distinct: distinct.len(), sha256: multiset(distinct) }
 }
 
 #[cfg(test)]
@@ -177,7 +192,7 @@ mod tests {
         let row = |name: char| Published::from(Item::from([("n".to_owned(), Field::Text(name.to_string()))]));
         let mut crawl = Crawl::new();
         for (page, rows) in (1..).zip(pages.split(' ')) {
-            crawl.add(page, total, rows.chars().map(row).collect());
+            crawl.add(page, total, &rows.chars().map(row).collect::<Vec<_>>()).unwrap();
         }
         crawl
     }
@@ -219,9 +234,13 @@ mod tests {
         let overlap =
             |size| if size == 9 { walk("abcdefghi ijklmnopq qrst", 22) } else { walk("abcdefghij jklmnopqrs st", 22) };
         let (snapshot, sizes) = obtained(overlap);
-        let snapshot = snapshot.unwrap();
+        let mut snapshot = snapshot.unwrap();
         assert!(snapshot.complete().is_none());
-        assert_eq!((snapshot.rows().len(), sizes), (20, vec![1000, 9, 1000, 9]), "each row once");
+        assert_eq!(
+            (snapshot.len(), snapshot.read().unwrap().count(), sizes),
+            (20, 20, vec![1000, 9, 1000, 9]),
+            "each row once"
+        );
 
         let twice = |size| if size == 9 { walk("abcdefghi jklmnopqa", 18) } else { walk("abcdefghij klmnopqa", 18) };
         let (snapshot, sizes) = obtained(twice);

@@ -4,12 +4,13 @@
 //! * [`postgres`] starts a real PostgreSQL of our own, [`pgbouncer`] a pooler in front of it, [`namespace`] makes a network that can be cut; [`upstream`] stands in for data.go.kr, with its real faults;
 //!   [`local_aws`] is a local AWS that really runs tasks and fires schedules.
 //! * [`podman`] builds the real image from the real Dockerfile, and runs tasks from it.
-//! * [`snapshot`] reads and invents months of the library data set; [`binaries`] builds the two programs.
+//! * [`snapshot`] reads and invents months of the library data set, with the chance of [`dice`]; [`binaries`] builds the two programs.
 //!
 //! Architecture invariants: every server binds loopback only and ends with the process that started it, however that process
 //! ends; no port is fixed; no `aws-*` crate is below this one, so that `ingest` and its tests never compile one.
 
 pub mod binaries;
+pub mod dice;
 pub mod guardian;
 pub mod local_aws;
 pub mod namespace;

@@ -94,6 +94,11 @@ impl Cluster {
         })
     }
 
+    /// Makes a standby a primary: it no longer follows anybody, and can be written. Returns when it is.
+    pub fn promote(&self) -> Result<()> {
+        self.execute("postgres", "DO $$ BEGIN IF NOT pg_promote(true, 60) THEN RAISE 'not promoted'; END IF; END $$")
+    }
+
     fn launch(bin: &Path, setup: &Setup, make: impl FnOnce(&Identity, &Path) -> Command) -> Result<Cluster> {
         let identity = Identity::find();
         // Not below the target directory: the fallback user may not be able to walk there.

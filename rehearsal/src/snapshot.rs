@@ -10,6 +10,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value};
 
+use crate::dice::Dice;
+
 /// One item of the API: 28 keys, every value a string, a missing value `""`.
 pub type Row = Map<String, Value>;
 /// A month.
@@ -113,7 +115,7 @@ const STEMS: [&str; 16] = [
 
 /// An invented month of `n` rows. The same seed gives the same month.
 pub fn generate(seed: u64, n: usize) -> Rows {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let mut rows: Rows = (0..n).map(|number| library(number, &mut dice)).collect();
     for at in 1..n {
         match at {
@@ -140,7 +142,7 @@ pub fn generate(seed: u64, n: usize) -> Rows {
 
 /// The month after: some libraries changed, some vanished, some are new; every kind at least once when there are 12 rows or more.
 pub fn a_month_later(rows: &Rows, seed: u64) -> (Rows, Change) {
-    let mut dice = Dice(seed ^ 0x5eed);
+    let mut dice = Dice::new(seed ^ 0x5eed);
     let offset = dice.below(7);
     let mut next = Vec::with_capacity(rows.len() + 8);
     let mut change = Change { inserted: 0, updated: 0, retired: 0 };
@@ -193,19 +195,6 @@ fn library(number: usize, dice: &mut Dice) -> Row {
 
 fn set(row: &mut Row, key: &str, value: impl Into<Value>) {
     row.insert(key.to_owned(), value.into());
-}
-
-/// SplitMix64: enough chance for a month, and the same one everywhere.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % limit as u64) as usize
-    }
 }
 
 #[cfg(test)]

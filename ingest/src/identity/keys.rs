@@ -30,6 +30,8 @@ pub struct Keys {
     pub unclear: Vec<(usize, usize)>,
     /// Keys of active rows that a row which cannot be read may be, besides the one that it got.
     pub presumed: Vec<String>,
+    /// Rows with a new key that is not the first of its name.
+    pub further: Vec<usize>,
 }
 
 /// The key of each row. All keys differ, and the order of the rows is no matter.
@@ -56,7 +58,7 @@ type Test = fn(&Unnamed<'_>, &Held) -> bool;
 
 /// What makes a row the stored one with the same institution and name, surest first.
 const TESTS: [Test; 4] = [
-    |row, held| row.digest == Some(&held.digest),
+    |row, held| row.digest.is_some() && row.digest == held.digest.as_ref(),
     |row, held| row.likeness.same(&held.likeness) == Some(super::Rule::Address),
     |row, held| row.likeness.same(&held.likeness).is_some(),
     |row, held| row.likeness.again(&held.likeness).is_some(),
@@ -93,13 +95,22 @@ fn named(base: &str, group: &[usize], rows: &[Unnamed<'_>], mut known: Vec<&Held
         ordinal += 1;
         if !taken.contains(&key) {
             taken.push(key.clone());
-            return key;
+            return (key, ordinal > 2);
         }
     };
-    keys.into_iter().map(|key| key.unwrap_or_else(&mut next)).collect()
+    let mut fresh = |at: usize| {
+        let (key, is_further) = next();
+        found.further.extend(is_further.then_some(at));
+        key
+    };
+    keys.into_iter().zip(group).map(|(key, &at)| key.unwrap_or_else(|| fresh(at))).collect()
 }
 
-/// A code has only letters and digits, so the first `/` ends it.
+/// The code that a key begins with. It has only letters and digits, so the first `/` ends it.
+pub fn institution(key: &str) -> &str {
+    key.split_once('/').map_or(key, |(institution, _)| institution)
+}
+
 fn base(handle: &Handle) -> String {
     let Handle { institution, name, address: _ } = handle;
     format!("{institution}/{name}")
@@ -111,7 +122,7 @@ fn key(base: &str, ordinal: usize) -> String {
 }
 
 /// The key without its ordinal.
-fn base_of(key: &str) -> &str {
+pub fn base_of(key: &str) -> &str {
     match key.rsplit_once('#') {
         Some((base, end)) if !end.is_empty() && end.bytes().all(|byte| byte.is_ascii_digit()) => base,
         _ => key,
@@ -143,7 +154,7 @@ mod tests {
     fn stored(id: i64, key: &str, address: &str) -> Held {
         let name = base_of(key).split_once('/').unwrap().1;
         let likeness = Likeness::new(name, Some(address), None, None);
-        Held { id, key: key.to_owned(), likeness, digest: [id as u8; 32], active: true, duplicate_of: None }
+        Held { id, key: key.to_owned(), likeness, digest: Some([id as u8; 32]), active: true, duplicate_of: None }
     }
 
     #[test]

@@ -4,16 +4,20 @@ use std::fmt;
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::record::Position;
+use super::address::Address;
+use crate::record::{Position, is_invisible};
 
 /// Rows of one library lie at most this far apart, in metres; institutions measure one building within three.
 const NEAR_METRES: f64 = 150.0;
+
+/// Rows that are further apart than this, in metres, are two libraries, even with one address.
+const FAR_METRES: f64 = 10_000.0;
 
 /// What a row is compared by, in a form in which spelling does not matter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Likeness {
     name: String,
-    address: Option<String>,
+    address: Option<Address>,
     position: Option<Position>,
     telephone: Option<String>,
 }
@@ -28,6 +32,8 @@ pub enum Rule {
     /// The same telephone. It only helps a library whose row vanished to be found again; rows that are listed side by side may be two
     /// branches behind one number.
     Telephone,
+    /// The same institution. Like a telephone, it only helps to find a library again.
+    Institution,
 }
 
 impl Rule {
@@ -37,7 +43,13 @@ impl Rule {
             Rule::Address => "same name and address",
             Rule::Near => "same name within 150 m",
             Rule::Telephone => "same name and telephone",
+            Rule::Institution => "same name and institution",
         }
+    }
+
+    /// It shows where a library is. Any other rule holds for two that a town has of one name, too.
+    pub const fn is_sure(self) -> bool {
+        matches!(self, Rule::Address | Rule::Near)
     }
 }
 
@@ -51,8 +63,8 @@ impl Likeness {
     /// Of published values.
     pub fn new(name: &str, address: Option<&str>, position: Option<Position>, telephone: Option<&str>) -> Self {
         Likeness {
-            name: bare(name),
-            address: address.and_then(bare_address),
+            name: plain(name).split_whitespace().collect(),
+            address: address.and_then(Address::read),
             position,
             telephone: telephone.and_then(bare_telephone),
         }
@@ -68,45 +80,61 @@ impl Likeness {
         self.position.is_some()
     }
 
+    /// What it lacks, as another one has it.
+    #[must_use]
+    pub fn or(self, other: &Likeness) -> Likeness {
+        let Likeness { name, address, position, telephone } = self;
+        Likeness {
+            name,
+            address: address.or_else(|| other.address.clone()),
+            position: position.or(other.position),
+            telephone: telephone.or_else(|| other.telephone.clone()),
+        }
+    }
+
     /// Both rows are one library, wherever they are listed.
     pub fn same(&self, other: &Likeness) -> Option<Rule> {
+        let apart = || self.position.zip(other.position).map(|(a, b)| metres(a, b));
         if self.name != other.name {
             None
-        } else if self.address.is_some() && self.address == other.address {
+        } else if self.same_address(other) && apart().is_none_or(|metres| metres <= FAR_METRES) {
             Some(Rule::Address)
         } else {
-            let near = self.position.zip(other.position).is_some_and(|(a, b)| metres(a, b) <= NEAR_METRES);
-            near.then_some(Rule::Near)
+            apart().is_some_and(|metres| metres <= NEAR_METRES).then_some(Rule::Near)
         }
     }
 
-    /// `other` is the library whose row vanished.
+    /// `other` is the library whose row vanished: the same one, although a point was corrected, or a number is all that is left of it.
     pub fn again(&self, other: &Likeness) -> Option<Rule> {
-        let same_telephone =
-            || self.name == other.name && self.telephone.is_some() && self.telephone == other.telephone;
-        self.same(other).or_else(|| same_telephone().then_some(Rule::Telephone))
+        let same_telephone = || self.telephone.is_some() && self.telephone == other.telephone;
+        self.same(other).or_else(|| match self.name == other.name {
+            true if self.same_address(other) => Some(Rule::Address),
+            true if same_telephone() => Some(Rule::Telephone),
+            _ => None,
+        })
+    }
+
+    /// Both are in one town.
+    pub fn in_one_town(&self, other: &Likeness) -> bool {
+        self.address.as_ref().zip(other.address.as_ref()).is_some_and(|(a, b)| a.in_one_town(b))
+    }
+
+    fn same_address(&self, other: &Likeness) -> bool {
+        self.address.as_ref().zip(other.address.as_ref()).is_some_and(|(a, b)| a.same(b))
     }
 }
 
-/// NFKC without white space.
-fn bare(text: &str) -> String {
-    text.nfkc().filter(|c| !c.is_whitespace()).collect()
-}
-
-/// The same, and without commas and what stands in parentheses; one that is never closed reaches to the end.
-fn bare_address(text: &str) -> Option<String> {
-    let mut depth = 0_usize;
-    let mut address = String::new();
-    for c in bare(text).chars() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            ',' => {}
-            _ if depth == 0 => address.push(c),
-            _ => {}
-        }
-    }
-    Some(address).filter(|address| !address.is_empty())
+/// NFKC, without what cannot be seen, and with one spelling of dots, dashes and tildes that look alike.
+pub(super) fn plain(text: &str) -> String {
+    let visible = text.nfkc().filter(|c| !is_invisible(*c));
+    visible
+        .map(|c| match c {
+            '\u{387}' | '\u{119e}' | '\u{2022}' | '\u{2027}' | '\u{2219}' | '\u{22c5}' | '\u{2e31}' | '\u{30fb}' => '·',
+            '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+            '\u{223c}' | '\u{301c}' => '~',
+            c => c,
+        })
+        .collect()
 }
 
 /// The digits. Placeholders (032-000-0000) are no telephone: all zeros but for the area code.
@@ -150,11 +178,34 @@ mod tests {
     }
 
     #[test]
+    fn what_looks_alike_is_alike() {
+        let one = like("어린이·청소년 도서관", "경기도 가시 나로 1-2", None, "");
+        for (name, address) in [
+            ("어린이ㆍ청소년도서관", "경기도 가시 나로 1\u{2013}2"),
+            ("어린이・청소년도서관", "경기도\u{feff} 가시\u{a0}나로 1\u{2212}2"),
+            ("어린이‧청소년\u{200b}도서관", "경기도 가시 나로\u{3164}1-2\u{200e}"),
+            ("어린이･청소\u{ad}년도서관", "경기도 가시 나로 １－２"),
+        ] {
+            assert_eq!(one.same(&like(name, address, None, "")), Some(Rule::Address), "{name} {address}");
+        }
+    }
+
+    #[test]
+    fn points_that_are_far_apart_outweigh_an_address() {
+        let from = |latitude| like("관", "나로 1", at(latitude, 127.0), "");
+        let (here, town, province) = (from(37.0), from(37.08), from(37.1));
+        assert_eq!(here.same(&town), Some(Rule::Address));
+        assert_eq!((here.same(&province), here.again(&province)), (None, Some(Rule::Address)));
+    }
+
+    #[test]
     fn a_name_alone_is_nothing() {
         let nowhere = || Likeness::new("중앙도서관", None, None, None);
         assert_eq!(nowhere().again(&nowhere()), None);
         let only_brackets = || like("중앙도서관", "(2층)", None, "");
         assert_eq!(only_brackets().again(&only_brackets()), None);
+        let placeholder = || like("중앙도서관", "-", None, "");
+        assert_eq!(placeholder().again(&placeholder()), None);
     }
 
     #[test]

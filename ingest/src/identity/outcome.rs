@@ -15,7 +15,7 @@ pub fn of(scene: &Scene<'_>, successions: &Successions, parts: &[Part]) -> Resol
         desk.taken.extend(desk.places[row]);
     }
     // What is left of the retired places may come back under another key; a place that is there goes first.
-    for &row in faces.iter().filter(|&&row| scene.listed[row].fresh) {
+    for &row in faces.iter().filter(|&&row| scene.is_whole(row)) {
         if desk.places[row].is_none() {
             desk.places[row] = desk.returning(row);
             desk.taken.extend(desk.places[row]);
@@ -26,9 +26,8 @@ pub fn of(scene: &Scene<'_>, successions: &Successions, parts: &[Part]) -> Resol
 
 /// Faces, unread ones included, in the order in which they chose.
 fn faces_in_order(scene: &Scene<'_>, successions: &Successions, parts: &[Part]) -> Vec<usize> {
-    let is_place = |row: usize| scene.stored(row).is_some_and(Held::is_place);
     let mut faces: Vec<usize> = (0..parts.len())
-        .filter(|&row| parts[row] == Part::Face || (parts[row] == Part::Aside && is_place(row)))
+        .filter(|&row| parts[row] == Part::Face || (parts[row] == Part::Aside && scene.own[row].is_some()))
         .collect();
     faces.sort_by_key(|&row| (super::clusters::claim(scene, successions, row), scene.rank(row)));
     faces
@@ -43,16 +42,11 @@ struct Desk<'a> {
 }
 
 impl Desk<'_> {
-    /// The eldest place that claims a face; else the one that its stored row was, or belonged to.
+    /// A face's own place; else the eldest one that calls it; else the one that its stored row was, or belonged to.
     fn place_of(&self, successions: &Successions, row: usize) -> Option<i64> {
-        let stored = self.scene.stored(row);
-        let own = stored.filter(|held| held.is_place()).map(|held| held.id);
-        let called = successions.calls.get(&row).and_then(|calls| calls.first()).copied();
-        if own.is_some() && !self.scene.listed[row].fresh {
-            return own;
-        }
-        own.into_iter().chain(called).min().or_else(|| {
-            let stored = stored?;
+        let called = || successions.calls.get(&row).and_then(|calls| calls.first()).copied();
+        self.scene.own[row].or_else(called).or_else(|| {
+            let stored = self.scene.stored(row)?;
             let root = stored.duplicate_of.and_then(|root| self.scene.held(root));
             let gone = |root: &&Held| !root.active && !self.scene.is_listed(root) && !self.taken.contains(&root.id);
             Some(root.filter(gone).map_or(stored.id, |root| root.id))
@@ -115,7 +109,7 @@ fn follow(scene: &Scene<'_>, leads: &HashMap<i64, i64>, resolution: &mut Resolut
         if held.is_place() {
             resolution.merged.extend(leads.get(&held.id).map(|&into| (held.id, into)));
         }
-        let unread = || scene.row_of[scene.by_id[&held.id]].is_some_and(|row| !scene.listed[row].fresh);
+        let unread = || scene.row_of[scene.by_id[&held.id]].is_some_and(|row| !scene.is_whole(row));
         let Some(root) = held.duplicate_of else { continue };
         if swapped.contains(&held.id) || (scene.is_listed(held) && !unread()) {
             continue;

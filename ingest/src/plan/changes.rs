@@ -1,9 +1,9 @@
 //! From seats to rows to write, and to what the ledger says about them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Change, Held, Plan, Read, SetAside, Write};
-use crate::identity::{Listed, Resolution, Seat};
+use crate::identity::{Listed, Mend, Resolution, Seat};
 use crate::record::{Record, Row};
 
 /// What a run did to a place that was there before.
@@ -95,7 +95,7 @@ pub(super) fn of(
         let before = id.map(|id| held[&id]);
         let key_before = before.filter(|held| held.key != key).map(|held| held.key.clone());
         let is_the_same = |held: &Held, record: &Record| {
-            held.digest == record.digest
+            held.digest == Some(record.digest)
                 && key_before.is_none()
                 && root.map_or(held.duplicate_of.is_none(), |root| root.is_some() && root == held.duplicate_of)
         };
@@ -109,6 +109,7 @@ pub(super) fn of(
             Some(held) => Change::Update(held.id),
         };
         if let Some(held) = before {
+            plan.put_right += usize::from(held.digest.is_none());
             let into = merged.get(&held.id).copied();
             let what = match change {
                 Change::Reactivate(_) => What::Reactivated,
@@ -149,5 +150,13 @@ fn note_the_unlisted(plan: &mut Plan, merged: &HashMap<i64, i64>, held: &HashMap
     });
     let noted: Vec<Noted> = retired.chain(delisted).chain(swapped).collect();
     plan.changes.extend(noted);
+    let known: HashSet<i64> = plan.changes.iter().map(|noted| noted.place).collect();
+    let mended = plan.mends.iter().filter(|mend| !known.contains(&mend.id)).map(|mend| match mend {
+        Mend { id, revived: true, .. } => note(*id, What::Reactivated),
+        Mend { id, place: None, .. } => note(*id, What::Separated),
+        Mend { id, .. } => note(*id, What::Updated),
+    });
+    let mended: Vec<Noted> = mended.collect();
+    plan.changes.extend(mended);
     plan.changes.sort_by_key(|noted| noted.place);
 }

@@ -2,24 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use rehearsal::dice::Dice;
+
 use super::tests::{good, held};
 use super::*;
 use crate::error::Error;
 use crate::snapshot::{Snapshot, Walks};
 use crate::upstream::{Crawl, Field, Item, Published};
-
-/// SplitMix64.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % limit as u64) as usize
-    }
-}
 
 const ROWS: usize = 120;
 const PAGE: usize = 20;
@@ -66,10 +55,9 @@ impl Listing {
         for page in 1.. {
             self.edit();
             let row = |name: &usize| Published::from(Item::from([("n".to_owned(), Field::Text(name.to_string()))]));
-            let rows: Vec<Published> = self.names.iter().skip((page - 1) * PAGE).take(PAGE).map(row).collect();
-            let empty = rows.is_empty();
-            crawl.add(page as u32, self.names.len() as u64, rows);
-            if empty || crawl.rows.len() >= self.names.len() {
+            let page_rows: Vec<Published> = self.names.iter().skip((page - 1) * PAGE).take(PAGE).map(row).collect();
+            crawl.add(page as u32, self.names.len() as u64, &page_rows).unwrap();
+            if page_rows.is_empty() || crawl.len() >= self.names.len() {
                 break;
             }
         }
@@ -82,9 +70,9 @@ fn name(row: &Published) -> usize {
     name.parse().unwrap()
 }
 
-fn read(rows: &[Published]) -> Vec<Read> {
+fn read(snapshot: &mut Snapshot) -> Vec<Read> {
     // A row that a walk met twice is listed twice.
-    rows.iter().map(|row| good(&name(row).to_string(), 1)).collect()
+    snapshot.read().unwrap().map(|row| good(&name(&row.unwrap()).to_string(), 1)).collect()
 }
 
 #[test]
@@ -93,14 +81,14 @@ fn of_a_thousand_shifting_walks_none_retires_what_is_listed() {
     let (mut proven, mut retired, mut single, mut single_falsely) = (0, 0, 0, 0);
     for seed in 0..1000 {
         let unrest = [1, 3, 10, 30][seed as usize % 4];
-        let mut listing = Listing { names: (0..ROWS).collect(), born: 0, dice: Dice(seed), unrest };
+        let mut listing = Listing { names: (0..ROWS).collect(), born: 0, dice: Dice::new(seed), unrest };
         let mut walks = Walks::default();
         let mut first = true;
         let snapshot = loop {
-            let crawl = listing.walk();
+            let mut crawl = listing.walk();
             if std::mem::take(&mut first) && crawl.is_consistent() {
                 // What one walk alone would have retired.
-                let seen: BTreeSet<usize> = crawl.rows.iter().map(name).collect();
+                let seen: BTreeSet<usize> = crawl.rows.read().unwrap().map(|row| name(&row.unwrap())).collect();
                 single += 1;
                 single_falsely += usize::from(listing.names.iter().any(|name| *name < ROWS && !seen.contains(name)));
             }
@@ -111,12 +99,13 @@ fn of_a_thousand_shifting_walks_none_retires_what_is_listed() {
                 Err(error) => panic!("{error}"),
             }
         };
-        let Some(snapshot) = snapshot else { continue };
+        let Some(mut snapshot) = snapshot else { continue };
+        let rows = read(&mut snapshot);
         let stale = match snapshot.complete() {
             Some(proof) => Stale::Deactivate { proof, ceiling: Some(u64::MAX) },
-            None => Stale::Withhold,
+            None => Stale::Withhold { ceiling: None },
         };
-        let plan = plan(read(snapshot.rows()), &world, stale);
+        let plan = plan(rows, &world, stale);
         assert!(matches!(snapshot, Snapshot::Complete(_)) || plan.deactivate.is_empty());
         proven += usize::from(matches!(snapshot, Snapshot::Complete(_)));
         retired += plan.deactivate.len();

@@ -1,3 +1,5 @@
+use geuneul::WithheldReason;
+
 use super::*;
 use crate::identity::Likeness;
 use crate::record::{BadValue, Handle};
@@ -7,9 +9,12 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 fn proof(rows: usize) -> CompleteSnapshot {
-    let mut crawl = Crawl::new();
-    crawl.add(1, rows as u64, vec![Item::new().into(); rows]);
-    prove(&crawl, crawl.clone()).unwrap()
+    let crawl = || {
+        let mut crawl = Crawl::new();
+        crawl.add(1, rows as u64, &vec![Item::new().into(); rows]).unwrap();
+        crawl
+    };
+    prove(&crawl(), crawl()).unwrap()
 }
 
 fn handle(name: &str) -> Handle {
@@ -32,12 +37,21 @@ pub(super) fn good(name: &str, content: u8) -> Read {
 }
 
 fn bad(name: Option<&str>) -> Read {
-    (Row::Bad(Reject { column: "bookCo", reason: BadValue::NoCount, handle: name.map(handle) }), [0; 32])
+    (
+        Row::Bad(Reject {
+            column: "bookCo",
+            reason: BadValue::NoCount,
+            handle: name.map(handle),
+            position: None,
+            telephone: None,
+        }),
+        [0; 32],
+    )
 }
 
 pub(super) fn held(id: i64, name: &str, content: u8, active: bool) -> Held {
     let likeness = Likeness::new(name, None, None, None);
-    Held { id, key: format!("1/{name}"), likeness, digest: [content; 32], active, duplicate_of: None }
+    Held { id, key: format!("1/{name}"), likeness, digest: Some([content; 32]), active, duplicate_of: None }
 }
 
 fn believe(proof: &CompleteSnapshot) -> Stale<'_> {
@@ -71,9 +85,9 @@ fn each_row_has_one_fate() {
 #[test]
 fn without_the_flag_or_the_proof_everything_stays() {
     let world = [held(1, "gone", 1, true)];
-    let kept = plan(vec![good("new", 1)], &world, Stale::Keep);
+    let kept = plan(vec![good("new", 1)], &world, Stale::Keep { ceiling: None });
     assert_eq!((kept.deactivate.len(), kept.withheld), (0, None));
-    let withheld = plan(vec![good("new", 1)], &world, Stale::Withhold);
+    let withheld = plan(vec![good("new", 1)], &world, Stale::Withhold { ceiling: None });
     let expected = Withheld { deactivations: 1, reason: WithheldReason::UnprovenSnapshot };
     assert_eq!((withheld.deactivate.len(), withheld.withheld.clone()), (0, Some(expected)));
     assert_eq!(withheld.inserts(), 1);
@@ -92,7 +106,7 @@ fn a_row_that_nobody_can_name_withholds_what_it_might_be() {
 fn a_bad_row_holds_its_own_place_or_all_that_it_may_be() {
     let stored = |id: i64, key: &str, address: &str| {
         let likeness = Likeness::new("관", Some(address), None, None);
-        Held { id, key: key.to_owned(), likeness, digest: [id as u8; 32], active: true, duplicate_of: None }
+        Held { id, key: key.to_owned(), likeness, digest: Some([id as u8; 32]), active: true, duplicate_of: None }
     };
     let world = [stored(1, "1/관", "가길 1"), stored(2, "1/관#2", "나길 2")];
     let at = |address: &str, content| {
@@ -137,6 +151,47 @@ fn the_cap_is_ten_or_five_percent() {
     }
 }
 
+/// Places that are one now count like places that are gone: five of each are eleven too many with one more.
+#[test]
+fn what_is_merged_counts_like_what_is_gone() {
+    let at = |id: i64, address: &str| {
+        let (Row::Good(mut record), fingerprint) = good("관", 1) else { unreachable!() };
+        record.handle.institution = id.to_string();
+        record.handle.address = Some(address.to_owned());
+        (Row::Good(record), fingerprint)
+    };
+    let stored = |id: i64| {
+        let likeness = Likeness::new("관", Some(&format!("{id}길 1")), None, None);
+        Held { id, key: format!("{id}/관"), likeness, digest: Some([1; 32]), active: true, duplicate_of: None }
+    };
+    let world: Vec<Held> = (1..=100).map(stored).collect();
+    for (gone, merged, ceiling, allowed) in
+        [(5, 5, None, true), (5, 6, None, false), (0, 11, None, false), (5, 6, Some(11), true), (0, 1, Some(0), false)]
+    {
+        let list = || {
+            (gone + 1..=100)
+                .map(|id| at(id, &format!("{}길 1", if id > 100 - merged { 50 } else { id })))
+                .collect::<Vec<_>>()
+        };
+        let proof = proof(100 - gone as usize);
+        let plan = plan(list(), &world, Stale::Deactivate { proof: &proof, ceiling });
+        let withheld = plan.withheld.as_ref().map(|withheld| (withheld.deactivations as i64, withheld.reason));
+        assert_eq!(withheld, (!allowed).then_some((gone + merged, WithheldReason::OverCap)), "{gone} and {merged}");
+        let left = if allowed { 100 - gone - merged } else { 100 };
+        assert_eq!(
+            (plan.active_after as i64, plan.changed(What::Merged) as i64),
+            (left, if allowed { merged } else { 0 })
+        );
+        // Without the flag, and without a proof, it is merges that count; the values are written in any case.
+        for stale in [Stale::Keep { ceiling }, Stale::Withhold { ceiling }] {
+            let plan = super::plan(list(), &world, stale);
+            let allowed = merged as u64 <= ceiling.unwrap_or(10);
+            assert_eq!(plan.active_after as i64, if allowed { 100 - merged } else { 100 });
+            assert_eq!((plan.deactivate.len(), plan.updates() + plan.unchanged), (0, list().len()));
+        }
+    }
+}
+
 #[test]
 fn a_confirmed_number_is_a_ceiling() {
     let world: Vec<Held> = (0..100).map(|id| held(id, &format!("n{id}"), 1, true)).collect();
@@ -156,12 +211,13 @@ fn when_much_comes_and_much_goes_the_keys_have_changed() {
         let world: Vec<Held> = (0..active).map(|id| held(id, &format!("n{id}"), 1, true)).collect();
         let rows = || (moved..active + moved).map(|id| good(&format!("n{id}"), 1)).collect::<Vec<_>>();
         let proof = proof(active as usize);
-        let numbers = KeyChurn { born: moved as usize, gone: moved as usize, active: active as usize };
-        for stale in [believe(&proof), Stale::Keep, Stale::Withhold] {
-            assert_eq!(plan(rows(), &world, stale).churn, refused.then_some(numbers), "{moved} of {active}");
+        let numbers = KeyChurn { born: moved as usize, gone: moved as usize, merged: 0, active: active as usize };
+        for (ceiling, refused) in [(None, refused), (Some(moved as u64 - 1), refused), (Some(moved as u64), false)] {
+            let deactivate = Stale::Deactivate { proof: &proof, ceiling };
+            for stale in [deactivate, Stale::Keep { ceiling }, Stale::Withhold { ceiling }] {
+                assert_eq!(plan(rows(), &world, stale).churn, refused.then_some(numbers), "{moved} of {active}");
+            }
         }
-        let looked = Stale::Deactivate { proof: &proof, ceiling: Some(moved as u64) };
-        assert_eq!(plan(rows(), &world, looked).churn, None);
         assert_eq!(plan(rows(), &[], believe(&proof)).churn, None, "the first run");
     }
 }
@@ -219,7 +275,7 @@ proptest! {
         for (name, (content, fine)) in &after {
             let held = table.get(&format!("1/{name}"));
             if *fine {
-                prop_assert!(held.is_some_and(|held| held.active && held.digest == [*content; 32]));
+                prop_assert!(held.is_some_and(|held| held.active && held.digest == Some([*content; 32])));
             } else {
                 prop_assert_eq!(held, world.iter().find(|held| held.key == format!("1/{name}")));
             }

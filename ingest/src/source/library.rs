@@ -9,7 +9,7 @@ use crate::upstream::{Field, Item};
 pub const PATH: &str = "/openapi/tn_pubr_public_lbrry_api";
 
 /// The attribute that has a library's telephone.
-pub const TELEPHONE: &str = "phoneNumber";
+const TELEPHONE: &str = "phoneNumber";
 
 /// No library's name is longer (the longest seen has 34). It is part of the key, and an index entry of PostgreSQL has to have
 /// room for it: 200 characters are at most 800 bytes of the 2,700 that there are.
@@ -70,10 +70,27 @@ const FIELDS: [(&str, Kind); 28] = [
     ("insttNm", Kind::Text),
 ];
 
+/// A field of that name is one of the 28.
+pub fn is_field(name: &str) -> bool {
+    FIELDS.iter().any(|(field, _)| *field == name)
+}
+
 /// Reads one row. Every field is looked at: the first bad one sets the row aside.
 pub fn read(item: &Item) -> Row {
     let handle = handle(item);
-    let reject = |column, reason| Row::Bad(Reject { column, reason, handle: handle.clone() });
+    // Whatever else is wrong with a row, what it can be recognised by is kept.
+    let readable = |name, kind| read_field(item, name, kind).ok().flatten();
+    let reject = |column, reason| {
+        let degrees = ["latitude", "longitude"].map(|name| readable(name, Kind::Degree));
+        let position = position(degrees[0].as_deref(), degrees[1].as_deref()).map_or(None, |(position, _)| position);
+        Row::Bad(Reject {
+            column,
+            reason,
+            handle: handle.clone(),
+            position,
+            telephone: readable(TELEPHONE, Kind::Text),
+        })
+    };
     let mut values: [Option<String>; FIELDS.len()] = [const { None }; FIELDS.len()];
     for (value, (name, kind)) in values.iter_mut().zip(FIELDS) {
         match read_field(item, name, kind) {
@@ -256,6 +273,9 @@ mod tests {
                     let attributes: serde_json::Value = serde_json::from_str(&record.attributes).unwrap();
                     prop_assert_eq!(attributes.as_object().unwrap().len(), 28);
                     prop_assert!(!record.attributes.contains("\\u0000"));
+                    // What is stored, read as if it were published, is the same: that is how an edit by hand is found.
+                    let Row::Good(again) = read(&crate::upstream::item(&record.attributes)) else { panic!("{record:?}") };
+                    prop_assert_eq!(Record { notes: Vec::new(), ..again }, Record { notes: Vec::new(), ..record });
                 }
                 Row::Bad(reject) => prop_assert!(reject.column == name || matches!(reject.column, "latitude" | "longitude")),
             }

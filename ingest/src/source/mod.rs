@@ -15,8 +15,8 @@ pub struct Source {
     pub name: SourceName,
     /// The API's path.
     pub path: &'static str,
-    /// The attribute that has a place's telephone.
-    pub telephone: &'static str,
+    /// A published field of that name is stored. Others come and go: a row is the same without them.
+    pub is_field: fn(&str) -> bool,
     /// Reads one published row.
     pub read: fn(&Item) -> Row,
 }
@@ -26,7 +26,7 @@ impl Source {
     pub const fn of(name: SourceName) -> Source {
         match name {
             SourceName::Library => {
-                Source { name, path: library::PATH, telephone: library::TELEPHONE, read: library::read }
+                Source { name, path: library::PATH, is_field: library::is_field, read: library::read }
             }
         }
     }

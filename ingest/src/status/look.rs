@@ -34,9 +34,9 @@ async fn steadily(session: &Session, schema: &Schema, source: SourceName) -> Res
     }
 }
 
-const RUNS: &str = "SELECT run_id::text, trigger, occurrence, status,
-        to_char(started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'), duration_ms, fetched,
-        inserted + updated + reactivated, deactivated, withheld, skip_reason, error_code, lock_key
+const RUNS: &str = "SELECT run_id::text, trigger, occurrence, CASE WHEN dry_run AND status <> 'dry_run' THEN status || ' (dry run)' ELSE status END,
+        coalesce(to_char(started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'), started_at::text), duration_ms, fetched,
+        inserted + updated + reactivated, deactivated, withheld, skip_reason, error_code, lock_key, withheld_reason
     FROM ingest_runs WHERE source = $1";
 
 async fn one(session: &Session, schema: &Schema, source: SourceName) -> Result<Seen, Error> {
@@ -48,11 +48,15 @@ async fn one(session: &Session, schema: &Schema, source: SourceName) -> Result<S
     let own = LockKey::within(schema, source);
     let key = runs.first().and_then(|run| run.get::<_, Option<i64>>(12)).map_or(own, LockKey::given);
     // A run that only shows its plan says nothing about the job.
-    let sql = format!("{RUNS} AND skip_reason IS NULL AND status <> 'dry_run' ORDER BY id DESC LIMIT 1");
+    let sql = format!("{RUNS} AND skip_reason IS NULL AND NOT dry_run ORDER BY id DESC LIMIT 1");
     let worked = client.query_opt(&sql, &[&name]).await.doing(doing)?;
-    let sql = "SELECT withheld FROM ingest_runs WHERE source = $1 AND status IN ('succeeded', 'withheld') ORDER BY id DESC LIMIT 1";
-    let mirrored = client.query_opt(sql, &[&name]).await.doing(doing)?;
-    let memory = skip::remember(session, source).await?;
+    // What was withheld is settled by a run that was asked to deactivate; what was not proven, by any run that was.
+    let sql = format!(
+        "{RUNS} AND status = 'withheld' AND id IN (SELECT unnest(ARRAY[max(id), max(id) FILTER (WHERE deactivate_stale)]) FROM ingest_runs
+            WHERE source = $1 AND NOT dry_run AND status IN ('succeeded', 'withheld')) ORDER BY id DESC LIMIT 1"
+    );
+    let withheld = client.query_opt(&sql, &[&name]).await.doing(doing)?;
+    let memory = skip::remember(session, source, false).await?;
     let holder = match Holder::look(session, key).await? {
         Some(holder) => Some(identify(session, source, holder).await?),
         None => None,
@@ -60,7 +64,9 @@ async fn one(session: &Session, schema: &Schema, source: SourceName) -> Result<S
     Ok(Seen {
         last_success_age_s: memory.last_success_age_s,
         consecutive_skips: memory.skips,
-        withheld: mirrored.and_then(|row| row.get::<_, Option<i64>>(0)).unwrap_or(0) as u64,
+        busy: memory.busy,
+        withheld: withheld.as_ref().and_then(|row| row.get::<_, Option<i64>>(9)).unwrap_or(0) as u64,
+        unsettled: withheld.as_ref().map(run),
         holder,
         runs: runs.iter().map(run).collect(),
         worked: worked.as_ref().map(run),
@@ -93,5 +99,6 @@ fn run(row: &Row) -> Run {
         withheld: row.get(9),
         skip_reason: row.get(10),
         error_code: row.get(11),
+        withheld_reason: row.get(13),
     }
 }

@@ -52,8 +52,14 @@ struct Need {
 struct Seen {
     last_success_age_s: Option<u64>,
     consecutive_skips: u64,
-    /// Places that the last mirrored snapshot lacked and that it did not deactivate.
+    /// Those of them that ended as busy.
+    #[serde(skip)]
+    busy: u64,
+    /// Places that a mirrored snapshot lacked and that no run has deactivated since.
     withheld: u64,
+    /// The run that withheld them.
+    #[serde(skip)]
+    unsettled: Option<Run>,
     holder: Option<LockHolder>,
     /// Newest first.
     runs: Vec<Run>,
@@ -87,6 +93,7 @@ struct Run {
     upserted: Option<i64>,
     deactivated: Option<i64>,
     withheld: Option<i64>,
+    withheld_reason: Option<String>,
     skip_reason: Option<String>,
     error_code: Option<String>,
 }
@@ -134,24 +141,37 @@ fn needs(seen: &Seen, max_age: Interval) -> Vec<Need> {
     }
     if let Some(run) = &seen.worked {
         match run.status.as_str() {
-            "succeeded" => {}
+            "succeeded" | "withheld" => {}
             "running" if seen.is_held_by(run) => {}
             "running" => need("died", format!("run {} died without a word: it holds no lock", run.run_id)),
-            "withheld" => need("withheld", format!("{} deactivations were withheld by the last run", seen.withheld)),
             status => {
                 let code = run.error_code.as_ref().map(|code| format!(", {code}")).unwrap_or_default();
                 need("last_run_failed", format!("run {} ended as {status}{code}", run.run_id));
             }
         }
     }
+    if let Some(run) = &seen.unsettled {
+        need("withheld", unsettled(run, seen.withheld));
+    }
     if let Some(holder) = seen.holder.as_ref().filter(|holder| !holder.live) {
         need("lock_held", format!("the lock is held by no live run of ours: {holder}"));
     }
-    let mut since = seen.runs.iter().take_while(|run| run.skip_reason.is_some());
-    if seen.consecutive_skips > 1 || since.any(|run| run.status == "busy") {
-        need("starving", format!("the lock kept {} runs in a row from working", seen.consecutive_skips));
+    match seen.consecutive_skips {
+        1 if seen.busy > 0 => need("starving", "the lock kept the last run from working".to_owned()),
+        skips @ 2.. => need("starving", format!("the lock kept {skips} runs in a row from working")),
+        _ => {}
     }
     needs
+}
+
+/// What is left undone, and what to do about it.
+fn unsettled(run: &Run, withheld: u64) -> String {
+    let (id, number) = (&run.run_id, format!("{withheld} deactivations were withheld"));
+    match run.withheld_reason.as_deref() {
+        Some("unproven_snapshot") => format!("run {id} could not prove its snapshot complete, and {number}: run again"),
+        Some("unnamed_row") => format!("{number} by run {id}: a row has no name that can be read, see ingest_rejects"),
+        _ => format!("{number} by run {id}, more than the cap: look with --ingest.dry-run=true, then confirm"),
+    }
 }
 
 impl Seen {
@@ -184,7 +204,8 @@ impl std::fmt::Display for LockHolder {
 
 impl SourceStatus {
     fn write(&self, text: &mut String) -> std::fmt::Result {
-        let Seen { last_success_age_s, consecutive_skips, withheld, holder, runs, worked: _ } = &self.seen;
+        let Seen { last_success_age_s, consecutive_skips, withheld, holder, runs, busy: _, unsettled: _, worked: _ } =
+            &self.seen;
         writeln!(text, "{}: {}", self.source, if self.needs.is_empty() { "in order" } else { "needs a person" })?;
         for Need { code, message } in &self.needs {
             writeln!(text, "  ! {code}: {message}")?;

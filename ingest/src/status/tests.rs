@@ -12,13 +12,21 @@ fn run(status: &str) -> Run {
         upserted: None,
         deactivated: None,
         withheld: None,
+        withheld_reason: None,
         skip_reason: ["skipped", "busy"].contains(&status).then(|| "locked".to_owned()),
         error_code: Some("code".to_owned()),
     }
 }
 
 fn after(status: &str) -> Seen {
-    Seen { last_success_age_s: Some(60), runs: vec![run(status)], worked: Some(run(status)), ..Seen::default() }
+    let unsettled = (status == "withheld").then(|| run(status));
+    Seen {
+        last_success_age_s: Some(60),
+        runs: vec![run(status)],
+        worked: Some(run(status)),
+        unsettled,
+        ..Seen::default()
+    }
 }
 
 fn holder(live: bool) -> Option<LockHolder> {
@@ -54,13 +62,16 @@ fn every_end_but_a_success_needs_a_person() {
 
 #[test]
 fn one_polite_skip_is_no_matter() {
-    let skipped =
-        |skips, status: &str| Seen { consecutive_skips: skips, runs: vec![run(status)], ..after("succeeded") };
+    let skipped = |skips, status: &str| Seen {
+        consecutive_skips: skips,
+        busy: u64::from(status == "busy"),
+        runs: vec![run(status)],
+        ..after("succeeded")
+    };
     assert_eq!(codes(&skipped(1, "skipped")), [""; 0]);
     assert_eq!(codes(&skipped(2, "skipped")), ["starving"]);
     assert_eq!(codes(&skipped(1, "busy")), ["starving"]);
     // A run that worked since is the end of it.
-    let mut over = skipped(0, "succeeded");
-    over.runs.push(run("busy"));
+    let over = Seen { runs: vec![run("busy"), run("succeeded")], ..after("succeeded") };
     assert_eq!(codes(&over), [""; 0]);
 }

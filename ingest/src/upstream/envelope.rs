@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::errors::{Class, Fault, from_text, from_xml, spoken};
@@ -16,11 +16,13 @@ use super::errors::{Class, Fault, from_text, from_xml, spoken};
 pub type Item = BTreeMap<String, Field>;
 
 /// One published value.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Field {
     /// A string, or a number in its own spelling; null is the empty string.
+    #[serde(rename = "t")]
     Text(String),
     /// Something that is no text: an object, a lone surrogate. The raw JSON.
+    #[serde(rename = "u")]
     Unreadable(String),
 }
 
@@ -244,6 +246,11 @@ impl<'de> Visitor<'de> for AtMost {
         }
         Ok(items)
     }
+}
+
+/// A row that is stored as JSON.
+pub fn stored(json: &str) -> Item {
+    serde_json::from_str(json).map_or_else(|_| Item::new(), any_item)
 }
 
 /// A row that is no object, or has a name that cannot be read, is still one row: it is set aside, and its page is not lost.

@@ -103,6 +103,14 @@ pub enum UpstreamError {
         /// Pages read.
         pages: u32,
     },
+    /// The listing is not of a size that this program is made for.
+    #[error("the listing of data.go.kr is too large: more than {mib} MiB in {rows} rows")]
+    TooLarge {
+        /// Rows read.
+        rows: u64,
+        /// As many MiB as there may be.
+        mib: u64,
+    },
     /// No crawl made sense.
     #[error("data.go.kr contradicted itself in each of {crawls} crawls; in the last one {flaw}")]
     Flawed {

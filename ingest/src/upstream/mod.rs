@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 
-pub use envelope::{Field, Item};
+pub use envelope::{Field, Item, stored as item};
 pub use errors::{Class, Fault, UpstreamError};
 pub use key::{KeyError, ServiceKey};
 pub use paging::{Crawl, Flaw, Progress, Published, crawl, multiset};
@@ -83,6 +83,7 @@ pub struct Upstream {
     http: reqwest::Client,
     address: reqwest::Url,
     key: ServiceKey,
+    is_field: fn(&str) -> bool,
     pace: Pace,
     give_up: Instant,
 }
@@ -91,8 +92,13 @@ pub struct Upstream {
 const FEW: u32 = 3;
 
 impl Upstream {
-    /// A client for the API at `path`. The time for fetching starts now.
-    pub fn new(endpoint: &Endpoint, path: &str, pace: Pace) -> Result<Self, reqwest::Error> {
+    /// A client for the API at `path`, of whose rows the fields that `is_field` knows are kept. The time for fetching starts now.
+    pub fn new(
+        endpoint: &Endpoint,
+        path: &str,
+        is_field: fn(&str) -> bool,
+        pace: Pace,
+    ) -> Result<Self, reqwest::Error> {
         let mut http = reqwest::Client::builder()
             .user_agent(USER_AGENT)
             .connect_timeout(Duration::from_secs(10).min(pace.request))
@@ -107,7 +113,7 @@ impl Upstream {
         let mut address = endpoint.base.clone();
         address.set_path(path);
         let give_up = Instant::now() + pace.fetch;
-        Ok(Upstream { http, address, key: endpoint.key.clone(), pace, give_up })
+        Ok(Upstream { http, address, key: endpoint.key.clone(), is_field, pace, give_up })
     }
 
     /// The one place where the key meets a URL.
@@ -145,6 +151,13 @@ impl Upstream {
         unreachable!("the loop has no end of its own")
     }
 
+    /// A row without what is not kept of it: a number that each answer counts anew would make every row another one. What is no row at all
+    /// has its text under no name.
+    fn published(&self, mut item: Item) -> Published {
+        item.retain(|name, _| name.is_empty() || (self.is_field)(name));
+        item.into()
+    }
+
     /// One request and its answer. The one way out for what the other side said: nothing that repeats the key gets through.
     async fn ask(&self, page: u32, size: u64) -> Result<Answer, Fault> {
         let asked = self.exchange(page, size).await;
@@ -168,7 +181,8 @@ impl Upstream {
             let key = self.key.clone();
             // On a thread of its own, so that a signal is heard meanwhile. Bytes that are no UTF-8 become U+FFFD, and a row that has one
             // is set aside.
-            let read = move || envelope::read(status, &key.redact(String::from_utf8_lossy(&body)), size);
+            // No more than the portal's maximum, whatever was asked for: a server may have pages of its own.
+            let read = move || envelope::read(status, &key.redact(String::from_utf8_lossy(&body)), ROWS_PER_PAGE);
             match tokio::task::spawn_blocking(read).await {
                 Ok(answer) => answer,
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
@@ -218,7 +232,7 @@ mod tests {
     fn the_key_is_encoded_once() {
         let base = "http://127.0.0.1:9".parse().unwrap();
         let endpoint = Endpoint { base, key: ServiceKey::parse("0123456789a+b/c=").unwrap() };
-        let upstream = Upstream::new(&endpoint, "/openapi/x", Pace::UNATTENDED).unwrap();
+        let upstream = Upstream::new(&endpoint, "/openapi/x", |_| true, Pace::UNATTENDED).unwrap();
         let request = upstream.request(2, 1000).build().unwrap();
         assert_eq!(
             request.url().as_str(),

@@ -2,12 +2,14 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::io;
 
 use sha2::{Digest, Sha256};
 
 use super::envelope::{Answer, Field, Item};
 use super::{Upstream, UpstreamError};
 use crate::error::Error;
+use crate::spool::{AT_MOST, Spool};
 
 /// A data set of the portal has a few thousand rows; a listing that never ends must not fill the memory.
 const MAX_PAGES: u32 = 200;
@@ -56,10 +58,10 @@ fn fingerprint(item: &Item) -> [u8; 32] {
 }
 
 /// The rows of one walk over all pages, and what the walk itself can say about them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Crawl {
     /// The rows in the order of the pages.
-    pub rows: Vec<Published>,
+    pub rows: Spool,
     /// `totalCount` of the last page that had one.
     pub total: u64,
     /// Every page announced the same total.
@@ -107,22 +109,33 @@ impl Crawl {
     /// Before the first page.
     #[expect(clippy::new_without_default, reason = "a walk without a page is a beginning, and no value of its own")]
     pub fn new() -> Self {
-        Crawl { rows: Vec::new(), total: 0, steady: true, pages: Vec::new() }
+        Crawl { rows: Spool::default(), total: 0, steady: true, pages: Vec::new() }
     }
 
     /// The next page.
-    pub fn add(&mut self, page: u32, total: u64, rows: Vec<Published>) {
+    pub fn add(&mut self, page: u32, total: u64, rows: &[Published]) -> io::Result<()> {
         self.steady &= page == 1 || total == self.total;
         self.total = total;
         if !rows.is_empty() {
-            self.pages.push(Page { rows: rows.len(), fingerprint: multiset(&rows) });
+            let fingerprints = rows.iter().map(|row| row.fingerprint).collect();
+            self.pages.push(Page { rows: rows.len(), fingerprint: multiset(fingerprints) });
         }
-        self.rows.extend(rows);
+        self.rows.push(rows)
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.rows.fingerprints().len()
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// What this walk contradicts itself in, if it does.
     pub fn flaw(&self) -> Option<Flaw> {
-        let (rows, total) = (self.rows.len() as u64, self.total);
+        let (rows, total) = (self.len() as u64, self.total);
         let repeated = self.pages.iter().enumerate().find_map(|(page, rows)| {
             let earlier = self.pages[..page].iter().position(|earlier| earlier == rows)?;
             Some(Flaw::Repeated { page: page + 1, earlier: earlier + 1 })
@@ -145,7 +158,7 @@ impl Crawl {
         let mut page_of = HashMap::new();
         let page_numbers =
             self.pages.iter().enumerate().flat_map(|(number, page)| std::iter::repeat_n(number, page.rows));
-        self.rows.iter().zip(page_numbers).any(|(row, page)| *page_of.entry(row.fingerprint).or_insert(page) != page)
+        self.rows.fingerprints().iter().zip(page_numbers).any(|(row, page)| *page_of.entry(row).or_insert(page) != page)
     }
 
     /// The walk agrees with itself: one total throughout, and exactly as many rows. Necessary for a complete snapshot, and not enough:
@@ -156,13 +169,12 @@ impl Crawl {
 
     /// SHA-256 of the multiset of rows: equal exactly when two crawls carry the same rows, equal ones counted, in whatever order.
     pub fn fingerprint(&self) -> [u8; 32] {
-        multiset(&self.rows)
+        multiset(self.rows.fingerprints().to_vec())
     }
 }
 
 /// SHA-256 of rows in any order, equal ones counted.
-pub fn multiset(rows: &[Published]) -> [u8; 32] {
-    let mut rows: Vec<[u8; 32]> = rows.iter().map(|row| row.fingerprint).collect();
+pub fn multiset(mut rows: Vec<[u8; 32]>) -> [u8; 32] {
     rows.sort_unstable();
     Sha256::digest(rows.concat()).into()
 }
@@ -179,9 +191,13 @@ pub async fn crawl(
         let answer = upstream.page(page, size).await?;
         let Answer::Page { total, items } = answer else { return Ok(crawl) };
         let empty = items.is_empty();
-        crawl.add(page, total, items.into_iter().map(Published::from).collect());
-        let rows = crawl.rows.len() as u64;
+        let rows: Vec<Published> = items.into_iter().map(|item| upstream.published(item)).collect();
+        crawl.add(page, total, &rows).map_err(Error::Spool)?;
+        let rows = crawl.len() as u64;
         turned(Progress { pages: page, rows, total }).await?;
+        if crawl.rows.bytes() > AT_MOST {
+            return Err(UpstreamError::TooLarge { rows, mib: AT_MOST >> 20 }.into());
+        }
         if empty || rows >= total || matches!(crawl.flaw(), Some(Flaw::Repeated { .. })) {
             return Ok(crawl);
         }
@@ -200,7 +216,8 @@ mod tests {
 
     fn crawl(items: Vec<Item>) -> Crawl {
         let mut crawl = Crawl::new();
-        crawl.add(1, items.len() as u64, items.into_iter().map(Published::from).collect());
+        let rows: Vec<Published> = items.into_iter().map(Published::from).collect();
+        crawl.add(1, rows.len() as u64, &rows).unwrap();
         crawl
     }
 
@@ -223,10 +240,10 @@ mod tests {
     fn a_server_that_sends_one_page_over_and_over_is_not_believed() {
         let rows = |names: [&str; 2]| names.map(|name| Published::from(item("n", name))).to_vec();
         let mut crawl = Crawl::new();
-        crawl.add(1, 6, rows(["a", "b"]));
+        crawl.add(1, 6, &rows(["a", "b"])).unwrap();
         assert_eq!(crawl.flaw(), Some(Flaw::Short { rows: 2, total: 6 }));
-        crawl.add(2, 6, rows(["c", "d"]));
-        crawl.add(3, 6, rows(["b", "a"]));
+        crawl.add(2, 6, &rows(["c", "d"])).unwrap();
+        crawl.add(3, 6, &rows(["b", "a"])).unwrap();
         assert_eq!(crawl.flaw(), Some(Flaw::Repeated { page: 3, earlier: 1 }), "in whatever order");
     }
 
@@ -235,7 +252,8 @@ mod tests {
         let walk = |pages: [&[&str]; 2]| {
             let mut crawl = Crawl::new();
             for (page, names) in (1..).zip(pages) {
-                crawl.add(page, 4, names.iter().map(|name| Published::from(item("n", name))).collect());
+                let rows: Vec<Published> = names.iter().map(|name| item("n", name).into()).collect();
+                crawl.add(page, 4, &rows).unwrap();
             }
             crawl
         };

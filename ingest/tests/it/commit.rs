@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
-use crate::world::{PATIENT, World};
+use crate::world::{LOCK_KEY, PATIENT, World};
 use geuneul::Outcome;
 use rehearsal::snapshot::generate;
 
@@ -77,4 +77,23 @@ fn a_commit_that_did_not_happen_is_a_failure() {
     world.wait_for_free_lock();
     assert_eq!(world.mirror().inserted, 30);
     assert_eq!(world.ledger(), ["abandoned", "succeeded"]);
+}
+
+/// Whatever became of the lock, what was committed under the fence was committed.
+#[test]
+fn a_lock_that_is_gone_at_the_end_is_said_beside_what_was_committed() {
+    let world = World::new(generate(2, 30));
+    world.invoke(&["migrate"]);
+    world.database.execute(&format!(
+        "CREATE FUNCTION ingest.unlock() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN PERFORM pg_advisory_unlock({LOCK_KEY}); RETURN NEW; END $$;
+         CREATE TRIGGER unlock BEFORE UPDATE ON ingest.ingest_runs FOR EACH ROW WHEN (NEW.status = 'succeeded')
+             EXECUTE FUNCTION ingest.unlock()"
+    ));
+    let finished = world.month();
+    let report = finished.expect(Outcome::Succeeded);
+    assert_eq!((report.fetched, report.inserted, report.active), (30, 30, 30));
+    assert_eq!(report.error.unwrap().code, "lock_lost");
+    assert!(finished.stderr.contains("Look for what releases the locks of this session"), "{}", finished.stderr);
+    assert_eq!((world.places(), world.ledger()), (30, vec!["succeeded".to_owned()]));
 }

@@ -1,10 +1,13 @@
 //! The program against a real PostgreSQL and the stand-in for data.go.kr.
 
+mod by_hand;
 mod certificates;
 mod commands;
 mod commit;
 mod crashes;
+mod failover;
 mod faults;
+mod guards;
 mod hostile;
 mod identity;
 mod kill;

@@ -119,3 +119,36 @@ fn whoever_does_not_listen_changes_nothing() {
     refused.expect(Outcome::Misconfigured);
     assert!(!refused.stderr.contains("canary-ping") && !refused.stdout.contains("canary-ping"));
 }
+
+#[test]
+fn a_configuration_that_stops_the_run_is_told() {
+    for (name, value) in [
+        ("DATA_GO_KR_SERVICE_KEY", ""),
+        ("INGEST_LEASE", "90m"),
+        ("INGEST_TRIGGER", "monthly"),
+        ("INGEST_DB_CA", "/nowhere"),
+        ("DATABASE_URL", ""),
+    ] {
+        let mut world = World::new(generate(4, 5));
+        let (url, told) = service(200);
+        world.set("INGEST_PING_URL", &url);
+        world.set(name, value);
+        let report = world.month().expect(Outcome::Misconfigured);
+        let said: Vec<String> = told.lock().unwrap().iter().map(|(path, _)| path.clone()).collect();
+        assert_eq!(said, [format!("/canary-ping-5d1c/fail?rid={}", report.run_id)], "{name}");
+    }
+}
+
+#[test]
+fn a_start_that_hangs_does_not_swallow_the_end() {
+    let mut world = World::new(generate(5, 5));
+    let (url, told) = service(0);
+    world.set("INGEST_PING_URL", &url);
+    let gate = world.upstream.hold_after(0);
+    let run = world.start();
+    gate.wait_for_request();
+    run.signal("TERM");
+    let report = run.end().expect(Outcome::Interrupted);
+    let said = told.lock().unwrap().iter().map(|(path, _)| path.clone()).collect::<Vec<_>>();
+    assert_eq!(said.last(), Some(&format!("/canary-ping-5d1c/fail?rid={}", report.run_id)), "{said:?}");
+}

@@ -29,6 +29,8 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
+    /// Where new connections go.
+    port: u16,
     seen: u32,
     hold_replies: bool,
     stopped: bool,
@@ -45,11 +47,13 @@ impl Proxy {
     pub fn before(port: u16, point: Point) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let own = listener.local_addr().unwrap().port();
-        let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
+        let shared =
+            Arc::new(Shared { state: Mutex::new(State { port, ..State::default() }), changed: Condvar::new() });
         let proxy = Proxy { port: own, shared: shared.clone() };
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
-                let server = TcpStream::connect(("127.0.0.1", port)).unwrap();
+                let port = shared.state.lock().unwrap().port;
+                let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else { continue };
                 let (from_server, to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
                 let (up, down) = (shared.clone(), shared.clone());
                 thread::spawn(move || pump(client, server, |bytes| up.may_reach_server(bytes, point)));
@@ -61,6 +65,11 @@ impl Proxy {
 
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Whoever connects from now on is brought to another server, as the name of an endpoint is.
+    pub fn lead_to(&self, port: u16) {
+        self.shared.state.lock().unwrap().port = port;
     }
 
     /// Blocks until the point is reached.

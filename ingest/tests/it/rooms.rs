@@ -45,6 +45,7 @@ fn pure_rooms_are_pure() {
         "src/identity/clusters.rs",
         "src/identity/keys.rs",
         "src/identity/likeness.rs",
+        "src/identity/mend.rs",
         "src/identity/outcome.rs",
         "src/identity/succession.rs",
         "src/record.rs",

@@ -120,3 +120,48 @@ fn the_key_of_the_job_that_is_replaced_excludes_both() {
     gate.release();
     assert!(worker.wait_with_output().unwrap().status.success());
 }
+
+/// It holds the lock and does not do the work.
+#[test]
+fn behind_a_dry_run_nobody_is_polite() {
+    let world = World::new(generate(6, 30));
+    world.mirror();
+    let gate = world.upstream.hold_after(0);
+    let looker = world
+        .program()
+        .args(MONTHLY)
+        .arg("--ingest.dry-run=true")
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    gate.wait_for_request();
+    let busy = skip(&world.month(), Outcome::Busy);
+    assert!(busy.holder_run_id.is_some() && busy.holder_heartbeat_age_s.is_some());
+    // A second look is none of the job's business.
+    skip(&world.month_with("--ingest.dry-run=true"), Outcome::Busy);
+    gate.release();
+    assert!(looker.wait_with_output().unwrap().status.success());
+    assert_eq!(world.invoke(&["status"]).code, Some(5), "the month is not mirrored");
+    world.mirror();
+    assert_eq!(world.invoke(&["status"]).code, Some(0));
+}
+
+#[test]
+fn a_success_that_did_less_is_not_the_work() {
+    let rows = generate(7, 30);
+    let world = World::new(rows.clone());
+    world.mirror();
+    world.database.execute("UPDATE ingest.ingest_runs SET finished_at = finished_at - interval '30 days'");
+    world.upstream.set_rows(rows[3..].to_vec());
+    world.invoke(&MONTHLY[..1]).expect(Outcome::Succeeded);
+    let scheduled = [&MONTHLY[..], &["--ingest.trigger=scheduled", "--ingest.min-interval=20d"]].concat();
+    assert_eq!(world.invoke(&scheduled).expect(Outcome::Succeeded).deactivated, 3);
+    let less = ["--ingest.source=library", "--ingest.trigger=scheduled", "--ingest.min-interval=20d"];
+    assert_eq!(skip(&world.invoke(&less), Outcome::Skipped).reason, SkipReason::RecentSuccess);
+    // A success of the future is none: a clock was wrong.
+    for at in ["now() + interval '1 year'", "'infinity'"] {
+        world.database.execute(&format!("UPDATE ingest.ingest_runs SET finished_at = {at}, started_at = '-infinity'"));
+        world.invoke(&scheduled).expect(Outcome::Succeeded);
+        assert_eq!(world.invoke(&["status"]).code, Some(0));
+    }
+}

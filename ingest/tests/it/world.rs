@@ -21,11 +21,23 @@ pub const MIGRATIONS_KEY: i64 = -2_279_132_941_120_767_131;
 pub const MONTHLY: [&str; 3] =
     ["--ingest.source=library", "--ingest.deactivate-stale=true", "--ingest.exit-after=true"];
 
-/// Long enough for anything that passes.
-pub const PATIENT: Duration = Duration::from_secs(4);
+/// How a run in this process waits. Nothing here has to be quick: a busy machine changes no outcome.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// For one request.
+    pub request: Duration,
+    /// Between two requests for a page, at first.
+    pub delay: Duration,
+}
 
-/// Long enough to have tried a few times.
-pub const IMPATIENT: Duration = Duration::from_millis(400);
+/// For one page.
+const PAGE: Duration = Duration::from_secs(45);
+
+/// Asks again at once, for as long as it takes.
+pub const PATIENT: Patience = Patience { request: Duration::from_secs(30), delay: Duration::from_millis(1) };
+
+/// Asks once: the time for a page is over before it would ask again.
+pub const IMPATIENT: Patience = Patience { request: Duration::from_secs(30), delay: PAGE };
 
 /// A stage for one test.
 pub struct World {
@@ -122,20 +134,20 @@ impl World {
         Running(child)
     }
 
-    /// A run in this process that waits little between attempts, and asks for a page for as long as `patience`.
-    pub fn run_here(&self, patience: Duration) -> RunReport {
-        self.run_here_for(patience, Duration::from_secs(60))
+    /// A run in this process.
+    pub fn run_here(&self, patience: Patience) -> RunReport {
+        self.run_here_for(patience, Duration::from_secs(150))
     }
 
     /// The same, and all of it within `limit`.
-    pub fn run_here_for(&self, patience: Duration, limit: Duration) -> RunReport {
+    pub fn run_here_for(&self, patience: Patience, limit: Duration) -> RunReport {
         let pace = Pace {
-            request: patience / 2,
-            page: patience,
-            fetch: Duration::from_secs(60),
+            request: patience.request,
+            page: PAGE,
+            fetch: Duration::from_secs(120),
             run: limit,
-            first_delay: Duration::from_millis(1),
-            longest_delay: Duration::from_millis(20),
+            first_delay: patience.delay,
+            longest_delay: patience.delay * 20,
         };
         let settings = Settings::read(&|name| {
             self.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
@@ -204,7 +216,7 @@ impl Drop for World {
 }
 
 /// A process that is still at it.
-pub struct Running(Child);
+pub struct Running(pub Child);
 
 impl Running {
     pub fn kill(mut self) {
