@@ -190,6 +190,7 @@ from = "env:API_KEY"
             "ecs" => "AmazonEC2ContainerServiceV20141113",
             "logs" => "Logs_20140328",
             "kms" => "TrentService",
+            "sqs" => "AmazonSQS",
             _ => "AmazonSSM",
         };
         let headers = format!("X-Amz-Target: {target}.{action}\r\nContent-Type: application/x-amz-json-1.1");
@@ -280,6 +281,7 @@ from = "env:API_KEY"
             (r":key/[0-9a-f-]{36}", ":key/[key]"),
             (r"http://127\.0\.0\.1:\d+", "[endpoint]"),
             (r"(?m)^task (PENDING|DEPROVISIONING|RUNNING|PROVISIONING)\n", ""),
+            (r"still (PENDING|PROVISIONING) after", "still RUNNING after"),
         ]
     }
 }
