@@ -108,7 +108,7 @@ pub enum Closed {
     Unreadable(#[from] ReceiptError),
     /// The newest run did not prove itself.
     #[error("the run of {} by {} did not prove itself{}", .0.since, .0.by, ended(.0))]
-    Void(Void),
+    Void(Box<Void>),
     /// Somebody's word is no proof, and counts once.
     #[error("there is no verified run: {} gave a word in place of one on {}, and a word counts once", .0.by, .0.at)]
     Overridden(Overridden),
@@ -186,7 +186,7 @@ pub fn open(
     let verified = verified(receipt);
     match &verified {
         Ok(run) => closed.extend(flaws(run, now, gate, clock)),
-        Err(no_proof) => closed.push(Closed::clone(no_proof)),
+        Err(no_proof) => closed.push(no_proof.clone()),
     }
     if gate.path == Path::Scheduler {
         closed.extend(path_flaw(path, now));
@@ -197,16 +197,15 @@ pub fn open(
     }
 }
 
-fn verified(receipt: &Seen<Result<Receipt, ReceiptError>>) -> Result<&VerifiedRun, Box<Closed>> {
-    let closed = match receipt {
-        Seen::Absent => Closed::NoReceipt,
-        Seen::Hidden { why } => Closed::Hidden(why.clone()),
-        Seen::Present(Err(error)) => Closed::Unreadable(error.clone()),
-        Seen::Present(Ok(Receipt::Void(void))) => Closed::Void(void.clone()),
-        Seen::Present(Ok(Receipt::Overridden(overridden))) => Closed::Overridden(overridden.clone()),
-        Seen::Present(Ok(Receipt::Verified(run))) => return Ok(run),
-    };
-    Err(Box::new(closed))
+fn verified(receipt: &Seen<Result<Receipt, ReceiptError>>) -> Result<&VerifiedRun, Closed> {
+    match receipt {
+        Seen::Absent => Err(Closed::NoReceipt),
+        Seen::Hidden { why } => Err(Closed::Hidden(why.clone())),
+        Seen::Present(Err(error)) => Err(Closed::Unreadable(error.clone())),
+        Seen::Present(Ok(Receipt::Void(void))) => Err(Closed::Void(Box::new(void.clone()))),
+        Seen::Present(Ok(Receipt::Overridden(overridden))) => Err(Closed::Overridden(overridden.clone())),
+        Seen::Present(Ok(Receipt::Verified(run))) => Ok(run),
+    }
 }
 
 /// What is wrong with a proof.
