@@ -393,7 +393,7 @@ impl Stage<'_> {
             }
             Drift::Deleted => drop(world.schedules.remove(&key)),
             Drift::ReceiptEdited => edit(world, &|text| text.replace("\"fetched\":3555", "\"fetched\":1")),
-            Drift::ReceiptCut => edit(world, &|text| text[..text.len() / 2].to_owned()),
+            Drift::ReceiptCut => edit(world, &|text| text.chars().take(text.chars().count() / 2).collect()),
             Drift::ReceiptOfAnotherJob => edit(world, &|text| text.replace(JOB, "other-job")),
         });
         self.warranted |= switched_on;
