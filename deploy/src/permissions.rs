@@ -143,10 +143,7 @@ impl Draft<'_> {
         self.allow(&["ecs:DescribeClusters"], vec![self.desired.cluster_arn()]);
         self.look_at_receipt();
         self.look_at_log_group();
-        if self.desired.role.ours {
-            let actions = ["iam:ListRolePolicies", "iam:ListAttachedRolePolicies"];
-            self.allow(&actions, self.scheduler_role_by_name());
-        }
+        self.allow(&["iam:ListRolePolicies", "iam:ListAttachedRolePolicies"], self.scheduler_role_by_name());
         self.allow(&["ssm:ListTagsForResource"], self.parameters());
     }
 
@@ -203,6 +200,7 @@ impl Draft<'_> {
         self.look_at_receipt();
         self.look_at_runs();
         self.watch(vec![self.receipt(), self.scheduled_path()]);
+        self.allow(&["scheduler:GetSchedule"], vec![self.one_off()]);
         self.run_task();
     }
 
@@ -282,6 +280,7 @@ impl Draft<'_> {
         self.allow(&["scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
         let actions = ["scheduler:GetSchedule", "scheduler:UpdateSchedule", "scheduler:DeleteSchedule"];
         self.allow(&actions, vec![self.schedule()]);
+        self.allow(&["scheduler:DeleteSchedule"], vec![self.one_off()]);
         self.pass_scheduler_role();
         self.list_tasks();
         self.allow(&["ecs:StopTask"], self.tasks());
@@ -294,6 +293,7 @@ impl Draft<'_> {
         let groups = vec![self.arn("logs", "log-group:*")];
         self.allow(&["logs:FilterLogEvents", "logs:DescribeLogGroups"], groups);
         self.list_tasks();
+        self.allow(&["scheduler:GetSchedule"], vec![self.one_off()]);
         let queue = self.desired.timing().dead_letter_queue.clone();
         self.allow(&["sqs:GetQueueAttributes"], queue.into_iter().collect());
     }

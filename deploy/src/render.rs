@@ -105,6 +105,9 @@ pub fn next(plan: &Plan, live: &Live, job: &Job, wish: &Wish, now: Timestamp, pr
         let disabled = wish.disabled || !plan.refusals.is_empty() || plan.state == Some(State::Disabled);
         return Some(apply_command(program, &Wish { disabled, ..wish.clone() }));
     }
+    if let Some(command) = plan.makes_log_group() {
+        return Some(command);
+    }
     match plan.state {
         // `enable` would refuse whatever a run proves.
         _ if job.stopped => None,

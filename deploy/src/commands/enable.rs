@@ -29,6 +29,10 @@ pub struct EnableArgs {
 pub async fn run(context: &Context, args: EnableArgs) -> anyhow::Result<Exit> {
     let look = Look::at(context, &Wish::default()).await?;
     let schedule = look.schedule(context)?;
+    if args.without_receipt && schedule.state() == State::Enabled {
+        out!("{} is ENABLED already; nothing was recorded, and what it was switched on by stands", look.desired.job.name);
+        return Ok(Exit::Done);
+    }
     let warrant = match gate::decide(&look.desired, &look.live, &look.plan, Timestamp::now()) {
         Ok(warrant) => warrant,
         Err(refused) => overruled(context, &look, &args, &refused).ok_or_else(|| stop(context, &look, &refused))?,
@@ -61,10 +65,7 @@ fn stop(context: &Context, look: &Look, refused: &Refused) -> Stop {
             let later = format!("when it may run again, take that line out, then: {program} apply, {program} enable");
             if look.is_on() { format!("{now}\n{later}") } else { later }
         }
-        Refused::Unsettled(_) if look.plan.refusals.is_empty() => {
-            format!("look, then make it so: {program} plan, {program} apply --disabled")
-        }
-        Refused::Unsettled(_) => format!("see what stands in the way: {program} plan"),
+        Refused::Unsettled(_) => look.way_to_settle(program),
         Refused::NeverAgain(_) => format!("change `cron`, then: {program} apply, {program} enable"),
         Refused::NoFingerprint(_) => format!("see more: {program} plan"),
         Refused::Closed(closed) => way_to_open(closed, program),

@@ -21,6 +21,15 @@ pub fn not_proven(context: &Context, verb: &str, task: Option<&str>, ending: &En
         Some(_) => "only a run that is watched to its end counts; when the task has stopped",
         None => "no run counts until one is proven",
     };
+    said(context, verb, task, ending, then, as_json)
+}
+
+/// The same of a run that was not begun: what counted before counts still.
+pub fn not_begun(context: &Context, verb: &str, ending: &Ending, as_json: bool) -> Stop {
+    said(context, verb, None, ending, "nothing was started, and the receipt is as it was; then", as_json)
+}
+
+fn said(context: &Context, verb: &str, task: Option<&str>, ending: &Ending, then: &str, as_json: bool) -> Stop {
     let hint = format!("{}\n{then}: {} {verb}", ending.hint(&context.program), context.program);
     if as_json {
         let document = json!({

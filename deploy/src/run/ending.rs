@@ -142,6 +142,14 @@ pub enum Ending {
         /// The run that holds the lock; none when the last success was too recent.
         holder: Option<String>,
     },
+    /// A proof is of the job at rest.
+    #[error("the run ended well, and another task of the job runs beside it: {task}, started {started}")]
+    Beside {
+        /// That task.
+        task: String,
+        /// By whom it was started.
+        started: &'static str,
+    },
     /// Exit code 0, and no way to see what was done.
     #[error("the run ended with exit code 0, but its log cannot be read: {why}")]
     LogNotRead {
@@ -190,8 +198,13 @@ pub enum Ending {
 }
 
 /// The way from a one-off schedule to its task, where no task came of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Way {
+    /// There was no one-off schedule: Scheduler did not take it.
+    NotTaken {
+        /// What to do about it.
+        hint: String,
+    },
     /// It did not even fire.
     NotGone,
     /// Something on it is wrong.
@@ -202,7 +215,7 @@ pub enum Way {
 
 impl Ending {
     /// The name of each, as documents for programs have it.
-    pub const NAMES: [&str; 26] = [
+    pub const NAMES: [&str; 27] = [
         "not-placed",
         "refused",
         "nothing-started",
@@ -221,6 +234,7 @@ impl Ending {
         "failed",
         "withheld",
         "skipped",
+        "beside",
         "log-not-read",
         "no-report",
         "unreadable-report",
@@ -252,6 +266,7 @@ impl Ending {
             Ending::Failed { .. } => "failed",
             Ending::Withheld { .. } => "withheld",
             Ending::Skipped { .. } => "skipped",
+            Ending::Beside { .. } => "beside",
             Ending::LogNotRead { .. } => "log-not-read",
             Ending::NoReport => "no-report",
             Ending::UnreadableReport { .. } => "unreadable-report",

@@ -9,6 +9,7 @@ use super::judge::Report;
 use super::progress::{Lines, Progress};
 use super::tail::Tail;
 use crate::cloud::{Aws, CloudError, ErrorKind};
+use crate::interrupt::Interrupt;
 use crate::model::log::{LogLine, LogStream};
 use crate::model::task::Task;
 
@@ -56,13 +57,14 @@ pub struct Watched {
     pub last_lines: Vec<LogLine>,
 }
 
-/// Waits until the task has stopped and its log is complete, showing both. Ctrl-C ends the watching, never the task.
+/// Waits until the task has stopped and its log is complete, showing both. Ctrl-C, SIGTERM and SIGHUP end the watching, never the task.
 pub async fn follow(watch: Watch<'_>, started: Task) -> Result<Watched, Ending> {
     let id = started.id().to_owned();
-    // Ctrl-C is listened to before anything is printed.
+    // Ctrl-C and its kind are listened to before anything is printed.
+    let mut interrupt = Interrupt::listen();
     tokio::select! {
         biased;
-        _ = tokio::signal::ctrl_c() => Err(Ending::Detached { task: id }),
+        () = interrupt.comes() => Err(Ending::Detached { task: id }),
         watched = to_its_end(&watch, started) => watched,
     }
 }

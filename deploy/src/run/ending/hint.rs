@@ -21,6 +21,15 @@ impl Ending {
                     "put right what is wrong on the way: {program} plan shows what {program} apply would do about it"
                 )
             }
+            Ending::NothingStarted { way: Way::NotTaken { hint }, .. } => hint.clone(),
+            Ending::NothingStarted { way: Way::InOrder, .. } => format!(
+                "to hear ECS's own reason: {program} trigger-now\n\
+                 if that one starts, it was capacity, or something that cannot be read from here: a service control policy"
+            ),
+            Ending::Beside { task, .. } => {
+                let id = task.rsplit('/').next().unwrap_or(task);
+                format!("wait until it has stopped: {program} attach {id}\nor end it: {program} stop {id}")
+            }
             Ending::TimedOut { task, .. } => {
                 format!("follow it again: {program} attach {task}\n--timeout waits longer")
             }
@@ -65,10 +74,6 @@ impl Ending {
         match self {
             Ending::NothingStarted { way: Way::NotGone, .. } => {
                 "find out who else changes schedules in that group, then trigger it again"
-            }
-            Ending::NothingStarted { .. } => {
-                "trigger it again later; subnets in several availability zones make a lack of capacity rarer\n\
-                 if it happens twice, look for what cannot be read from here: a service control policy, a permissions boundary"
             }
             Ending::Vanished => "try again; if it happens twice, look for RunTask in CloudTrail",
             Ending::Interrupted => "trigger it again",
@@ -117,6 +122,8 @@ impl Ending {
                 "does the container print a line that it was given, or is its clock wrong? Only the run's own report counts"
             }
             Ending::NotPlaced(_)
+            | Ending::NothingStarted { .. }
+            | Ending::Beside { .. }
             | Ending::Refused(_)
             | Ending::TimedOut { .. }
             | Ending::Detached { .. }
