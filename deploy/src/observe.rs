@@ -141,7 +141,8 @@ async fn other_policies(
     role: &str,
     policies: Option<&RolePolicies>,
 ) -> Answer<Vec<(String, Seen<PolicyDocument>)>> {
-    let names = policies.into_iter().flat_map(|policies| &policies.inline).filter(|name| *name != SCHEDULER_POLICY_NAME);
+    let names =
+        policies.into_iter().flat_map(|policies| &policies.inline).filter(|name| *name != SCHEDULER_POLICY_NAME);
     let calls = names.map(|name| async move { Ok((name.clone(), seen(cloud.role_policy(role, name).await)?)) });
     join_all(calls).await.into_iter().collect()
 }

@@ -109,7 +109,7 @@ impl Draft<'_> {
         self.statements.push(statement);
     }
 
-    /// What decides about a plan, the receipt and the log group left out.
+    /// What decides about a plan, the receipt left out.
     fn look(&mut self) {
         let everything = || vec!["*".to_owned()];
         if !self.desired.parameters.is_empty() {
@@ -120,8 +120,10 @@ impl Draft<'_> {
         let mut roles = self.roles_with_our_policies();
         roles.extend(self.scheduler_role_by_name());
         self.allow(&["iam:GetRolePolicy"], roles);
+        self.allow(&["iam:ListRolePolicies", "iam:ListAttachedRolePolicies"], self.scheduler_role_by_name());
         self.allow(&["scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
         self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
+        self.look_at_log_group();
     }
 
     fn look_at_receipt(&mut self) {
@@ -142,8 +144,6 @@ impl Draft<'_> {
         self.allow(&["scheduler:ListSchedules"], vec!["*".to_owned()]);
         self.allow(&["ecs:DescribeClusters"], vec![self.desired.cluster_arn()]);
         self.look_at_receipt();
-        self.look_at_log_group();
-        self.allow(&["iam:ListRolePolicies", "iam:ListAttachedRolePolicies"], self.scheduler_role_by_name());
         self.allow(&["ssm:ListTagsForResource"], self.parameters());
     }
 
@@ -291,7 +291,7 @@ impl Draft<'_> {
         self.look_at_receipt();
         self.look_at_runs();
         let groups = vec![self.arn("logs", "log-group:*")];
-        self.allow(&["logs:FilterLogEvents", "logs:DescribeLogGroups"], groups);
+        self.allow(&["logs:FilterLogEvents"], groups);
         self.list_tasks();
         self.allow(&["scheduler:GetSchedule"], vec![self.one_off()]);
         let queue = self.desired.timing().dead_letter_queue.clone();

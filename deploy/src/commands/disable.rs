@@ -121,7 +121,11 @@ impl One<'_> {
         let name = one_off::name(&self.name);
         match self.aws.delete_schedule(&self.group, &name).await {
             Ok(()) => {
-                out!("{}: deleted the one-off schedule {}/{name}, which trigger-now --via-scheduler made", self.name, self.group);
+                out!(
+                    "{}: deleted the one-off schedule {}/{name}, which trigger-now --via-scheduler made",
+                    self.name,
+                    self.group
+                );
                 Exit::Done
             }
             Err(error) if error.kind == ErrorKind::NotFound => Exit::Done,

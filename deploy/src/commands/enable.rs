@@ -29,12 +29,15 @@ pub struct EnableArgs {
 pub async fn run(context: &Context, args: EnableArgs) -> anyhow::Result<Exit> {
     let look = Look::at(context, &Wish::default()).await?;
     let schedule = look.schedule(context)?;
-    if args.without_receipt && schedule.state() == State::Enabled {
-        out!("{} is ENABLED already; nothing was recorded, and what it was switched on by stands", look.desired.job.name);
-        return Ok(Exit::Done);
-    }
+    look.note_unseen_log_group();
     let warrant = match gate::decide(&look.desired, &look.live, &look.plan, Timestamp::now()) {
         Ok(warrant) => warrant,
+        // A word is for switching on: recorded now, it would take the place of what the schedule was switched on by.
+        Err(Refused::Closed(closed)) if args.without_receipt && schedule.state() == State::Enabled => {
+            out!("{} is ENABLED already: nothing was recorded", look.desired.job.name);
+            out!("next: {}", way_to_open(&closed, &context.program));
+            return Ok(Exit::Done);
+        }
         Err(refused) => overruled(context, &look, &args, &refused).ok_or_else(|| stop(context, &look, &refused))?,
     };
     let expected = match warrant.ground() {

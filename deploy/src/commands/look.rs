@@ -72,8 +72,16 @@ impl Look {
         })
     }
 
+    /// Without its log group no task starts; who may not look for it should know that nobody did.
+    pub fn note_unseen_log_group(&self) {
+        if let Some((name, Seen::Hidden { why })) = &self.live.log_group {
+            err!("note: whether log group {name} is there was not seen: {why}");
+        }
+    }
+
     /// A proof is worth nothing while something is about to change.
     pub fn refuse_unless_settled(&self, context: &Context, verb: &str) -> Result<(), Stop> {
+        self.note_unseen_log_group();
         let unsettled = self.unsettled();
         if unsettled.is_empty() {
             return Ok(());

@@ -19,6 +19,9 @@ use crate::run::judge::Proven;
 use crate::run::scheduled::OneOff;
 use crate::run::start::{ROLE_PROPAGATION, start};
 
+/// How a person says it again.
+const VERB: &str = "trigger-now";
+
 /// The flags of `deploy trigger-now`.
 #[derive(Debug, Args)]
 pub struct TriggerNowArgs {
@@ -51,9 +54,9 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
         return via_scheduler::run(context, &look, &scheduled, args.waiting.timeout, args.json).await;
     }
     let one_off = OneOff::new(&context.aws, look.schedule(context)?, &scheduled);
-    via_scheduler::refuse_while_awaited(context, &one_off, "trigger-now").await?;
+    via_scheduler::refuse_while_awaited(context, &one_off, VERB).await?;
     path_record::keep_scheduled(context, &look).await;
-    let attempt = Attempt::begin(context, &look).await?;
+    let attempt = Attempt::begin(context, &look, VERB).await?;
     let started = start(&context.aws, &run, ROLE_PROPAGATION).await.map_err(|error| unknown_start(context, error))?;
     let (task, judged) = match started {
         Ok(task) => {
@@ -74,8 +77,8 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
             Ok(Exit::Done)
         }
         Err(ending) => {
-            attempt.ended(&ending).await;
-            Err(verdict::not_proven(context, "trigger-now", task.as_deref(), &ending, args.json).into())
+            let newest = attempt.ended(&ending).await;
+            Err(verdict::not_proven(context, VERB, task.as_deref(), &ending, newest, args.json).into())
         }
     }
 }
@@ -107,7 +110,8 @@ pub async fn alone(
     let Ok(proven) = judged else { return Ok(judged) };
     let task = run.task();
     let others = running(context, &task.cluster, &task.job).await;
-    let others = others.context("whether another task ran beside this one was not seen, and so the run earns no receipt")?;
+    let others =
+        others.context("whether another task ran beside this one was not seen, and so the run earns no receipt")?;
     Ok(match others.into_iter().find(|(_, arn)| *arn != proven.task().arn) {
         None => Ok(proven),
         Some((starter, task)) => Err(Ending::Beside { task, started: started_by(starter) }),

@@ -10,8 +10,8 @@ use super::look::Look;
 use super::trigger_now::alone;
 use super::{path_record, verdict, verify, watched};
 use crate::cloud::{Answer, ErrorKind};
-use crate::explain;
 use crate::exit::{Exit, Stop};
+use crate::explain;
 use crate::model::run_task::RunTask;
 use crate::one_off::Found;
 use crate::plan::Wish;
@@ -48,7 +48,7 @@ pub async fn run(
             return Err(verdict::not_begun(context, VERB, &ending, json).into());
         }
     };
-    let attempt = match Attempt::begin(context, look).await {
+    let attempt = match Attempt::begin(context, look, VERB).await {
         Ok(attempt) => attempt,
         Err(error) => {
             one_off.delete().await;
@@ -64,8 +64,8 @@ pub async fn run(
             recorded.map_err(|error| error.context(what)).map(|()| Exit::Done)
         }
         Err(Unproven { task, ending }) => {
-            attempt.ended(&ending).await;
-            Err(verdict::not_proven(context, VERB, task.as_deref(), &ending, json).into())
+            let newest = attempt.ended(&ending).await;
+            Err(verdict::not_proven(context, VERB, task.as_deref(), &ending, newest, json).into())
         }
     }
 }
@@ -106,7 +106,10 @@ fn not_taken(context: &Context, look: &Look, not_started: NotStarted) -> Ending 
             context.program, look.desired.role.arn
         );
     }
-    Ending::NothingStarted { seen: format!("it did not take the one-off schedule: {error}"), way: Way::NotTaken { hint } }
+    Ending::NothingStarted {
+        seen: format!("it did not take the one-off schedule: {error}"),
+        way: Way::NotTaken { hint },
+    }
 }
 
 /// Why there is no proof: the run ended otherwise, or there was none.
@@ -172,6 +175,9 @@ async fn explain(context: &Context, look: &Look, one_off: &OneOff<'_>, due: Time
             }
         }
         Err(error) => err!("  not seen  {error:#}"),
+    }
+    if way == Way::Wrong && !look.desired.role.ours {
+        way = Way::WrongAndGiven;
     }
     if way == Way::InOrder {
         err!("  not asked subnets, security groups, and whether there was capacity for the task");

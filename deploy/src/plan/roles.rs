@@ -243,7 +243,10 @@ impl Draft<'_> {
     /// A boundary that the configuration does not name: whoever set it decides what the role may do at all.
     fn boundary_of_others(&self, found: &Role) -> Option<(String, String)> {
         let boundary = found.boundary.as_ref().filter(|_| self.desired.role.boundary.is_none())?;
-        Some(("boundary".to_owned(), format!("{boundary}, not ours: it stays, and may take away what the policy allows")))
+        Some((
+            "boundary".to_owned(),
+            format!("{boundary}, not ours: it stays, and may take away what the policy allows"),
+        ))
     }
 
     fn put_scheduler_policy(&self, pinned: &Pinned) -> Step {

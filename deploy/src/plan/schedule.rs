@@ -259,10 +259,8 @@ impl Draft<'_> {
             }
             Seen::Absent => {
                 self.item(Thing::LogGroup, name, Sign::Blocked, "not found: a task of this family would not start");
-                self.notes.push(format!(
-                    "log groups are not ours to make: {}",
-                    create_log_group(&self.desired.region, name)
-                ));
+                self.notes
+                    .push(format!("log groups are not ours to make: {}", create_log_group(&self.desired.region, name)));
             }
         }
     }

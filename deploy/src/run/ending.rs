@@ -209,6 +209,8 @@ pub enum Way {
     NotGone,
     /// Something on it is wrong.
     Wrong,
+    /// Something on it is wrong, and the scheduler's role, which is given, is only theirs to change.
+    WrongAndGiven,
     /// Whatever can be looked at is in order.
     InOrder,
 }
@@ -310,7 +312,11 @@ fn failures(failures: &[Failure]) -> String {
 }
 
 fn meaning(exit_code: i32, outcomes: &[Outcome], error: &Option<String>) -> String {
-    let meanings: Vec<_> = outcomes.iter().map(|outcome| format!("{outcome}: {}", outcome.meaning())).collect();
+    let named = |outcome: &Outcome| match outcome.meaning() {
+        meaning if meaning.starts_with(&outcome.to_string()) => meaning.to_owned(),
+        meaning => format!("{outcome}: {meaning}"),
+    };
+    let meanings: Vec<_> = outcomes.iter().map(named).collect();
     let said = error.as_ref().map(|message| format!("; it says: {message}")).unwrap_or_default();
     match exit_code {
         _ if !meanings.is_empty() => format!(" ({}){said}", meanings.join(", or ")),

@@ -27,6 +27,9 @@ const QUIET_WITH_REPORT: Duration = Duration::from_secs(1);
 /// ... and before lines that are only for a person's eyes count as complete.
 const QUIET: Duration = Duration::from_secs(2);
 
+/// How many pages of lines are read between two looks at the task and the clock.
+const PAGES: usize = 5;
+
 /// What is followed, and how.
 pub struct Watch<'a> {
     /// The cloud.
@@ -101,7 +104,7 @@ async fn until_stopped(
         if !task.is_stopped() {
             progress.state(&task.status);
         }
-        tail.pull(progress).await;
+        tail.pull(progress, PAGES).await;
         if task.is_stopped() {
             return Ok(task); // Its lines come first; whoever called us says that it has stopped.
         }
