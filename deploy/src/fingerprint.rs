@@ -11,7 +11,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::model::run_task::{InputError, RunTask};
-use crate::model::{Live, PolicyDocument, Seen};
+use crate::model::{Live, PolicyDocument, Role, Seen};
 
 /// The hashes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct Fingerprint {
 pub enum Field {
     /// The API that the schedule calls.
     Target,
-    /// The scheduler's role: its ARN, its trust, its policy.
+    /// The scheduler's role: its ARN, its trust, its boundary, all of its policies.
     Role,
     /// The request, without what names its occurrence.
     Input,
@@ -95,6 +95,7 @@ impl Fingerprint {
             Seen::Absent => "none".to_owned(), // A role of somebody else's has no policy of ours.
             other => document(needed(other, "policy of the scheduler's role")?),
         };
+        let beside = beside(live, role)?;
         let definition = needed(&live.task_definition, "task definition")?;
         let task = RunTask::from_scheduler_input(schedule.input().unwrap_or_default())?;
         let pinned = task.parts().task_definition.arn();
@@ -113,12 +114,12 @@ impl Fingerprint {
         let [target, role_arn] = ["Arn", "RoleArn"].map(|member| schedule.target_text(member).unwrap_or_default());
         Ok(Fingerprint {
             target: Hash::of(&[target]),
-            role: Hash::of(&[role_arn, &role.arn, &document(&role.trust), &policy]),
+            role: Hash::of(&[&[role_arn, &role.arn, &document(&role.trust), &policy], &texts(&beside)[..]].concat()),
             input: Hash::of(&[&task.fingerprint_text()]),
             revision: Hash::of(&[pinned]),
             content: Hash::of(&[&Value::Object(definition.writable()).to_string()]),
             image: Hash::of(&[image.and_then(Value::as_str).unwrap_or_default()]),
-            secrets: Hash::of(&versions.iter().map(String::as_str).collect::<Vec<_>>()),
+            secrets: Hash::of(&texts(&versions)),
         })
     }
 
@@ -187,6 +188,29 @@ impl Hash {
         }
         Hash(hex::encode(hasher.finalize()))
     }
+}
+
+/// What bounds the scheduler's role, and what else it may or may not do, whoever gave it that: one denial is enough to keep it from
+/// starting a task.
+fn beside(live: &Live, role: &Role) -> Result<Vec<String>, NoFingerprint> {
+    let mut texts: Vec<_> = role.boundary.iter().map(|arn| format!("boundary {arn}")).collect();
+    if let Seen::Present(_) | Seen::Hidden { .. } = &live.scheduler_role_policies {
+        let policies = needed(&live.scheduler_role_policies, "list of the scheduler's role's policies")?;
+        let mut attached: Vec<_> = policies.attached.iter().map(|arn| format!("attached {arn}")).collect();
+        attached.sort();
+        texts.extend(attached);
+    }
+    let mut others: Vec<_> = live.scheduler_role_others.iter().collect();
+    others.sort_by_key(|(name, _)| name);
+    for (name, seen) in others {
+        let other = needed(seen, "another policy of the scheduler's role")?;
+        texts.extend([format!("inline {name}"), document(other)]);
+    }
+    Ok(texts)
+}
+
+fn texts(list: &[String]) -> Vec<&str> {
+    list.iter().map(String::as_str).collect()
 }
 
 fn needed<'a, T>(seen: &'a Seen<T>, what: &'static str) -> Result<&'a T, NoFingerprint> {

@@ -67,11 +67,15 @@ fn carry_out(live: &mut Live, step: &Step) {
                 role.trust = trust.clone();
             }
         }
+        Step::PutBoundary { boundary, .. } => {
+            if let Seen::Present(role) = &mut live.scheduler_role {
+                role.boundary = Some(boundary.clone());
+            }
+        }
         Step::CreateSchedule(step) | Step::UpdateSchedule(step) => schedule(live, step),
         Step::SwitchOff(off) => live.schedule = Seen::Present(off.clone()),
         Step::PutRolePolicy { .. }
         | Step::DeleteRolePolicy { .. }
-        | Step::PutBoundary { .. }
         | Step::TagParameter { .. }
         | Step::TagRole { .. }
         | Step::CreateGroup { .. }

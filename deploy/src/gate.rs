@@ -14,7 +14,7 @@ use crate::desired::Desired;
 use crate::fingerprint::{Field, Fingerprint, NoFingerprint};
 use crate::fire_times;
 use crate::model::{Live, Seen};
-use crate::plan::{Plan, Sign};
+use crate::plan::{Plan, Sign, Thing};
 use crate::receipt::{Overridden, Path, Receipt, ReceiptError, VerifiedRun, Void};
 use crate::scheduled_path::{ScheduledPath, ScheduledPathError};
 
@@ -90,6 +90,10 @@ pub fn unsettled(plan: &Plan) -> Vec<String> {
         moving.map(|item| format!("{} {} ({})", item.thing.as_str(), item.name, item.why)).collect();
     if words.is_empty() {
         words.extend(plan.refusals.iter().map(|refusal| refusal.what.clone()));
+    }
+    if words.is_empty() {
+        let missing = plan.items.iter().filter(|item| item.thing == Thing::LogGroup && item.sign == Sign::Blocked);
+        words.extend(missing.map(|item| format!("log group {}: {}", item.name, item.why)));
     }
     words
 }

@@ -3,10 +3,10 @@
 use futures_util::future::join_all;
 
 use crate::check;
-use crate::cloud::{Answer, Cloud, ErrorKind, Schedules, seen};
+use crate::cloud::{Answer, Cloud, ErrorKind, Roles, Schedules, seen};
 use crate::config::RevisionPolicy;
 use crate::desired::{Desired, SCHEDULER_POLICY_NAME, role_name};
-use crate::model::{Behind, Elsewhere, Live, Schedule, Seen, TaskDefinition, tags};
+use crate::model::{Behind, Elsewhere, Live, PolicyDocument, RolePolicies, Schedule, Seen, TaskDefinition, tags};
 use crate::plan;
 use crate::receipt::Receipt;
 use crate::scheduled_path::ScheduledPath;
@@ -36,12 +36,7 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
         async { seen(cloud.task_definition(&job.family).await) },
         async { seen(cloud.role(role).await) },
         async { seen(cloud.role_policy(role, SCHEDULER_POLICY_NAME).await) },
-        async {
-            match desired.role.ours {
-                true => seen(cloud.role_policies(role).await),
-                false => Ok(Seen::Absent),
-            }
-        },
+        async { seen(cloud.role_policies(role).await) },
         async { seen(cloud.group(group, &desired.group_arn()).await) },
         async { seen(cloud.schedule(group, &job.name).await) },
         async { seen(cloud.receipts([&desired.receipt_parameter, &desired.scheduled_path_parameter]).await) },
@@ -58,7 +53,12 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
         Seen::Absent => [Seen::Absent, Seen::Absent],
         Seen::Hidden { why } => [Seen::Hidden { why: why.clone() }, Seen::Hidden { why }],
     };
-    let (task_definition, behind) = base(cloud, desired, &newest, &schedule).await?;
+    let scheduler_role_policies = role_policies?;
+    let (base, others) = tokio::join!(
+        base(cloud, desired, &newest, &schedule),
+        other_policies(cloud, role, scheduler_role_policies.present())
+    );
+    let (task_definition, behind) = base?;
 
     let execution_role = execution_role(desired, &task_definition);
     let log_group = log_group(desired, &task_definition);
@@ -92,7 +92,8 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
         execution_policy: execution_policy?,
         scheduler_role: scheduler_role?,
         scheduler_policy: scheduler_policy?,
-        scheduler_role_policies: role_policies?,
+        scheduler_role_policies,
+        scheduler_role_others: others?,
         group: group_found?,
         schedule,
         elsewhere: elsewhere?,
@@ -132,6 +133,18 @@ async fn base(
     let stays = hidden || (runs && desired.job.revision == RevisionPolicy::Pinned);
     let task_definition = if stays { found } else { newest.clone() };
     Ok((task_definition, Some(Behind { pinned, runs: runs || hidden, newer })))
+}
+
+/// What a role's inline policies say that are not ours: a denial among them keeps Scheduler from starting anything.
+async fn other_policies(
+    cloud: &impl Roles,
+    role: &str,
+    policies: Option<&RolePolicies>,
+) -> Answer<Vec<(String, Seen<PolicyDocument>)>> {
+    let names =
+        policies.into_iter().flat_map(|policies| &policies.inline).filter(|name| *name != SCHEDULER_POLICY_NAME);
+    let calls = names.map(|name| async move { Ok((name.clone(), seen(cloud.role_policy(role, name).await)?)) });
+    join_all(calls).await.into_iter().collect()
 }
 
 /// The schedules of the job in other groups than the configuration's: what was made before `group` was changed fires on. A group

@@ -4,11 +4,24 @@
 //! Architecture invariant: nothing else in the crate writes to stdout or stderr.
 
 use std::fmt::Arguments;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+static READER_LEFT: AtomicBool = AtomicBool::new(false);
 
 /// Data, for stdout. A reader that went away misses it.
 pub fn data(text: Arguments<'_>) {
-    let _ = std::io::stdout().lock().write_fmt(text);
+    if std::io::stdout().lock().write_fmt(text).is_err_and(|error| error.kind() == ErrorKind::BrokenPipe) {
+        READER_LEFT.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Waits until a write has shown that whoever reads stdout has gone.
+pub async fn reader_left() {
+    while !READER_LEFT.load(Ordering::Relaxed) {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
 }
 
 /// Progress, refusals and errors, for stderr.

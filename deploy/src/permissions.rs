@@ -109,7 +109,7 @@ impl Draft<'_> {
         self.statements.push(statement);
     }
 
-    /// What decides about a plan, the receipt and the log group left out.
+    /// What decides about a plan, the receipt left out.
     fn look(&mut self) {
         let everything = || vec!["*".to_owned()];
         if !self.desired.parameters.is_empty() {
@@ -120,8 +120,10 @@ impl Draft<'_> {
         let mut roles = self.roles_with_our_policies();
         roles.extend(self.scheduler_role_by_name());
         self.allow(&["iam:GetRolePolicy"], roles);
+        self.allow(&["iam:ListRolePolicies", "iam:ListAttachedRolePolicies"], self.scheduler_role_by_name());
         self.allow(&["scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
         self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
+        self.look_at_log_group();
     }
 
     fn look_at_receipt(&mut self) {
@@ -142,11 +144,6 @@ impl Draft<'_> {
         self.allow(&["scheduler:ListSchedules"], vec!["*".to_owned()]);
         self.allow(&["ecs:DescribeClusters"], vec![self.desired.cluster_arn()]);
         self.look_at_receipt();
-        self.look_at_log_group();
-        if self.desired.role.ours {
-            let actions = ["iam:ListRolePolicies", "iam:ListAttachedRolePolicies"];
-            self.allow(&actions, self.scheduler_role_by_name());
-        }
         self.allow(&["ssm:ListTagsForResource"], self.parameters());
     }
 
@@ -203,6 +200,7 @@ impl Draft<'_> {
         self.look_at_receipt();
         self.look_at_runs();
         self.watch(vec![self.receipt(), self.scheduled_path()]);
+        self.allow(&["scheduler:GetSchedule"], vec![self.one_off()]);
         self.run_task();
     }
 
@@ -282,6 +280,7 @@ impl Draft<'_> {
         self.allow(&["scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
         let actions = ["scheduler:GetSchedule", "scheduler:UpdateSchedule", "scheduler:DeleteSchedule"];
         self.allow(&actions, vec![self.schedule()]);
+        self.allow(&["scheduler:DeleteSchedule"], vec![self.one_off()]);
         self.pass_scheduler_role();
         self.list_tasks();
         self.allow(&["ecs:StopTask"], self.tasks());
@@ -292,8 +291,9 @@ impl Draft<'_> {
         self.look_at_receipt();
         self.look_at_runs();
         let groups = vec![self.arn("logs", "log-group:*")];
-        self.allow(&["logs:FilterLogEvents", "logs:DescribeLogGroups"], groups);
+        self.allow(&["logs:FilterLogEvents"], groups);
         self.list_tasks();
+        self.allow(&["scheduler:GetSchedule"], vec![self.one_off()]);
         let queue = self.desired.timing().dead_letter_queue.clone();
         self.allow(&["sqs:GetQueueAttributes"], queue.into_iter().collect());
     }

@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::config::{Config, Job, Proof};
 use crate::fingerprint::Fingerprint;
 use crate::run::judge::Proven;
+use crate::sealed;
 
 /// The marker and version of a receipt.
 const RECEIPT_V1: &str = "verified-run/1";
@@ -264,12 +264,8 @@ struct Document {
 impl Document {
     fn sealed(mut self) -> Document {
         self.seal = String::new();
-        self.seal = hex::encode(Sha256::digest(self.text()));
+        self.seal = sealed::seal(&self);
         self
-    }
-
-    fn text(&self) -> String {
-        serde_json::to_string(self).expect("a receipt has only strings and numbers")
     }
 }
 
@@ -295,8 +291,7 @@ impl Receipt {
             Receipt::Void(void) => document.void = Some(void.clone()),
             Receipt::Overridden(overridden) => document.overridden = Some(overridden.clone()),
         }
-        // The Parameter Store takes two braces for a reference and refuses them. In this text they stand only inside strings.
-        let text = document.sealed().text().replace("{{", "{\\u007b");
+        let text = sealed::to_keep(&document.sealed());
         if text.len() > MAX_BYTES { Err(ReceiptError::TooLong(text.len())) } else { Ok(text) }
     }
 
@@ -313,17 +308,9 @@ impl Receipt {
     pub fn read(text: &str, owner: &Owner) -> Result<Receipt, ReceiptError> {
         let shape = |error: serde_json::Error| match error.is_eof() && !text.is_empty() {
             true => ReceiptError::Truncated(text.len()),
-            false => ReceiptError::Shape(error.to_string()),
+            false => ReceiptError::Shape(sealed::why(text, &error)),
         };
-        // The version first: a receipt of another version has other fields.
-        #[derive(Deserialize)]
-        struct Marker {
-            geuneul: String,
-        }
-        let Marker { geuneul } = serde_json::from_str(text).map_err(|error| match shape(error) {
-            cut @ ReceiptError::Truncated(_) => cut,
-            _ => ReceiptError::Shape("it does not begin like one".to_owned()),
-        })?;
+        let geuneul = sealed::marker(text).map_err(shape)?;
         if geuneul != RECEIPT_V1 {
             return Err(ReceiptError::Version(geuneul));
         }

@@ -105,16 +105,31 @@ pub fn next(plan: &Plan, live: &Live, job: &Job, wish: &Wish, now: Timestamp, pr
         let disabled = wish.disabled || !plan.refusals.is_empty() || plan.state == Some(State::Disabled);
         return Some(apply_command(program, &Wish { disabled, ..wish.clone() }));
     }
+    if let Some(command) = plan.makes_log_group() {
+        return Some(command);
+    }
     match plan.state {
         // `enable` would refuse whatever a run proves.
         _ if job.stopped => None,
-        Some(State::Disabled) => {
-            let is_open = Fingerprint::of(live)
-                .is_ok_and(|then| gate::open(&live.receipt, &live.scheduled_path, &then, &job.gate, now).is_ok());
-            Some(format!("{program} {}", if is_open { "enable" } else { "trigger-now" }))
-        }
-        Some(State::Enabled) | None => None,
+        Some(State::Disabled) => Some(prove(live, job, now, program).unwrap_or_else(|| format!("{program} enable"))),
+        // What is on stays on, whatever its proof; but the next `enable` will want one.
+        Some(State::Enabled) => prove(live, job, now, program),
+        None => None,
     }
+}
+
+/// The run that would open the gate, while it is closed by more than the age of its proof.
+fn prove(live: &Live, job: &Job, now: Timestamp, program: &str) -> Option<String> {
+    let is_on = live.schedule.present().is_some_and(|schedule| schedule.state() == State::Enabled);
+    let closed = match Fingerprint::of(live) {
+        Ok(then) => gate::open(&live.receipt, &live.scheduled_path, &then, &job.gate, now).err()?,
+        Err(_) => Vec::new(),
+    };
+    if is_on && !closed.is_empty() && closed.iter().all(|one| matches!(one, gate::Closed::TooOld { .. })) {
+        return None;
+    }
+    let via = if closed.iter().any(gate::Closed::is_about_the_path) { " --via-scheduler" } else { "" };
+    Some(format!("{program} trigger-now{via}"))
 }
 
 /// The command that applies this.

@@ -10,10 +10,10 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::fingerprint::{Field, Fingerprint, PathFingerprint};
 use crate::receipt::{Owner, rfc3339};
+use crate::sealed;
 
 /// The marker and version of a record.
 const SCHEDULED_PATH_V1: &str = "scheduled-path/1";
@@ -94,12 +94,8 @@ struct Document {
 impl Document {
     fn sealed(mut self) -> Document {
         self.seal = String::new();
-        self.seal = hex::encode(Sha256::digest(self.text()));
+        self.seal = sealed::seal(&self);
         self
-    }
-
-    fn text(&self) -> String {
-        serde_json::to_string(self).expect("a record has only strings")
     }
 }
 
@@ -141,20 +137,13 @@ impl ScheduledPath {
     pub fn to_text(&self, owner: &Owner) -> String {
         let Owner { job, account, region } = owner.clone();
         let (geuneul, proven, seal) = (SCHEDULED_PATH_V1.to_owned(), self.clone(), String::new());
-        let text = Document { geuneul, job, account, region, proven, seal }.sealed().text();
-        // The Parameter Store takes two braces for a reference and refuses them. In this text they stand only inside strings.
-        text.replace("{{", "{\\u007b")
+        sealed::to_keep(&Document { geuneul, job, account, region, proven, seal }.sealed())
     }
 
     /// Reads a record of this very job, and no other.
     pub fn read(text: &str, owner: &Owner) -> Result<ScheduledPath, ScheduledPathError> {
-        let shape = |error: serde_json::Error| ScheduledPathError::Shape(error.to_string());
-        // The version first: a record of another version has other fields.
-        #[derive(Deserialize)]
-        struct Marker {
-            geuneul: String,
-        }
-        let Marker { geuneul } = serde_json::from_str(text).map_err(shape)?;
+        let shape = |error: serde_json::Error| ScheduledPathError::Shape(sealed::why(text, &error));
+        let geuneul = sealed::marker(text).map_err(shape)?;
         if geuneul != SCHEDULED_PATH_V1 {
             return Err(ScheduledPathError::Version(geuneul));
         }

@@ -189,7 +189,7 @@ impl Story<'_> {
             Attempt::Busy(session) => {
                 let holder = Holder::look(&session, key).await?;
                 let (outcome, skip) = skip::locked_out(&session, &self.entry(), holder).await?;
-                tracing::warn!(lock_key = key.get(), holder = ?skip.holder_application, %outcome, "the lock is held");
+                tracing::warn!(lock_key = key.get(), holder = skip.holder_application.as_deref(), %outcome, "the lock is held");
                 session.close().await;
                 Ok(Entered::Skipped(outcome, skip))
             }

@@ -83,7 +83,7 @@ pub trait Roles {
     fn role(&self, name: &str) -> impl Future<Output = Answer<Role>>;
     /// An inline policy of a role.
     fn role_policy(&self, role: &str, policy: &str) -> impl Future<Output = Answer<PolicyDocument>>;
-    /// The names of all policies of a role.
+    /// All policies of a role: the names of inline ones, the ARNs of attached ones.
     fn role_policies(&self, role: &str) -> impl Future<Output = Answer<RolePolicies>>;
     /// Creates a role.
     fn create_role(&self, role: &NewRole) -> impl Future<Output = Answer<()>>;

@@ -31,7 +31,7 @@ impl Roles for Aws {
         let inline = inline.map_err(|e| CloudError::new("iam:ListRolePolicies", role, &e))?;
         let attached = attached.map_err(|e| CloudError::new("iam:ListAttachedRolePolicies", role, &e))?;
         let attached = attached.attached_policies.unwrap_or_default();
-        let attached = attached.into_iter().filter_map(|policy| policy.policy_name).collect();
+        let attached = attached.into_iter().filter_map(|policy| policy.policy_arn).collect();
         Ok(RolePolicies { inline: inline.policy_names, attached })
     }
 

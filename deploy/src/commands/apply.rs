@@ -89,7 +89,9 @@ pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
     let counted = [(plan.count(Sign::Create), "created"), (plan.count(Sign::Change), "changed")];
     let counted: Vec<_> = counted.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
     out!("{}, and everything read back", counted.join(", "));
-    say_next(context, &after, &live, &wish);
+    if !say_next(context, &after, &live, &wish) {
+        out!("next: {} status", context.program);
+    }
     Ok(Exit::Done)
 }
 
@@ -119,10 +121,12 @@ fn outdated(file: &Path, error: &Outdated, context: &Context) -> Stop {
     Stop::refused(format!("{}: {error}; nothing was changed", file.display()), hint)
 }
 
-fn say_next(context: &Context, plan: &Plan, live: &Live, wish: &Wish) {
-    if let Some(next) = render::next(plan, live, &context.job, wish, Timestamp::now(), &context.program) {
+fn say_next(context: &Context, plan: &Plan, live: &Live, wish: &Wish) -> bool {
+    let next = render::next(plan, live, &context.job, wish, Timestamp::now(), &context.program);
+    if let Some(next) = &next {
         out!("next: {next}");
     }
+    next.is_some()
 }
 
 fn confirm(context: &Context, yes: bool) -> anyhow::Result<()> {

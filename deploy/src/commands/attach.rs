@@ -47,7 +47,7 @@ pub async fn run(context: &Context, args: AttachArgs) -> anyhow::Result<Exit> {
         patience: UNKNOWN_FOR,
         lines: Lines::Beside,
     };
-    let watched = follow(watch, task).await.map_err(|ending| not_well(context, &ending))?;
+    let watched = follow(watch, task).await.map_err(|ending| not_well(context, &ending, None))?;
     let judged = match starter {
         Starter::Run => ended_with_0(&watched, name),
         Starter::Schedule | Starter::Trigger | Starter::OneOff => {
@@ -57,7 +57,7 @@ pub async fn run(context: &Context, args: AttachArgs) -> anyhow::Result<Exit> {
     };
     if let Err(ending) = judged {
         look_back(&watched);
-        return Err(not_well(context, &ending).into());
+        return Err(not_well(context, &ending, Some(&watched.task)).into());
     }
     out!("{}: task {} ended well, container {name} with exit code 0", desired.job.name, watched.task.id());
     if matches!(starter, Starter::Trigger | Starter::OneOff) {
@@ -85,7 +85,8 @@ fn ended_with_0(watched: &Watched, name: &str) -> Result<(), Ending> {
     match container.and_then(|container| container.exit_code) {
         Some(0) => Ok(()),
         Some(exit_code) => {
-            let (outcomes, error, others) = (geuneul::outcomes_of(exit_code), None, Vec::new());
+            // What a code means is known of the schedule's command only.
+            let (outcomes, error, others) = (Vec::new(), None, Vec::new());
             Err(Ending::Failed { container: name.to_owned(), exit_code, outcomes, error, others })
         }
         None => {
@@ -95,10 +96,14 @@ fn ended_with_0(watched: &Watched, name: &str) -> Result<(), Ending> {
     }
 }
 
-fn not_well(context: &Context, ending: &Ending) -> Stop {
+fn not_well(context: &Context, ending: &Ending, task: Option<&Task>) -> Stop {
     let what = match ending.goes_on() {
         Some(_) => format!("its end was not seen: {ending}"),
         None => format!("it did not end well: {ending}"),
     };
-    Stop { exit: Exit::NotProven, what, hint: ending.hint(&context.program) }
+    let log = match (ending, task) {
+        (Ending::Failed { .. }, Some(task)) => format!("\nits log: {} logs {}", context.program, task.id()),
+        _ => String::new(),
+    };
+    Stop { exit: Exit::NotProven, what, hint: ending.hint(&context.program) + &log }
 }

@@ -17,9 +17,20 @@ use crate::run::judge::Proven;
 pub struct Attempt<'a> {
     context: &'a Context,
     look: &'a Look,
+    /// How a person says it again.
+    verb: &'static str,
     fingerprint: Fingerprint,
     void: Void,
     begun: Kept,
+}
+
+/// Which run is the newest, and so the one that counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Newest {
+    /// This one.
+    This,
+    /// One that was begun while this one ran.
+    Overtaken,
 }
 
 /// A receipt that was kept: its text, and the version of the parameter.
@@ -30,14 +41,14 @@ struct Kept {
 
 impl<'a> Attempt<'a> {
     /// Voids the receipt: from here on no earlier proof counts.
-    pub async fn begin(context: &'a Context, look: &'a Look) -> anyhow::Result<Attempt<'a>> {
+    pub async fn begin(context: &'a Context, look: &'a Look, verb: &'static str) -> anyhow::Result<Attempt<'a>> {
         // Of the world before the run: what moves while it runs will not match afterwards.
         let fingerprint = Fingerprint::of(&look.live)
             .map_err(|error| Stop::refused(error.to_string(), format!("see more: {} plan", context.program)))?;
         let overridden = overridden(look);
         let void = Void { since: now(), by: look.live.identity.arn.clone(), ending: None, overridden };
         let begun = keep(context, look, &Receipt::Void(void.clone())).await?;
-        Ok(Attempt { context, look, fingerprint, void, begun })
+        Ok(Attempt { context, look, verb, fingerprint, void, begun })
     }
 
     /// What the run depends on, as it was before.
@@ -64,11 +75,18 @@ impl<'a> Attempt<'a> {
         self.keep_if_newest(&Receipt::Void(self.void.clone())).await
     }
 
-    /// Keeps how it ended instead.
-    pub async fn ended(mut self, ending: &Ending) {
+    /// Keeps how it ended instead; says whether another run has been begun since.
+    pub async fn ended(mut self, ending: &Ending) -> Newest {
         self.void.ending = Some(shortened(&ending.lasting()));
-        if let Err(error) = self.keep_if_newest(&Receipt::Void(self.void.clone())).await {
-            err!("note: how it ended could not be kept, and no earlier proof counts either: {error:#}");
+        match self.keep_if_newest(&Receipt::Void(self.void.clone())).await {
+            Ok(()) => Newest::This,
+            Err(error) if error.downcast_ref::<Stop>().is_some_and(|stop| stop.exit == Exit::NotProven) => {
+                Newest::Overtaken
+            }
+            Err(error) => {
+                err!("note: how it ended could not be kept, and no earlier proof counts either: {error:#}");
+                Newest::This
+            }
         }
     }
 
@@ -78,7 +96,7 @@ impl<'a> Attempt<'a> {
         let (context, look, begun) = (self.context, self.look, &self.begun);
         let name = &look.desired.receipt_parameter;
         let overtaken = || {
-            let hint = format!("when that run has ended, prove the job again: {} trigger-now", context.program);
+            let hint = format!("when that run has ended, prove the job again: {} {}", context.program, self.verb);
             let what = format!(
                 "another run was begun while this one ran ({name} is not as this one left it), and only the newest counts"
             );

@@ -13,7 +13,7 @@ use crate::exit::{Exit, Stop};
 use crate::model::run_task::Starter;
 use crate::model::{Elsewhere, Group, Schedule, Seen, State, tags};
 use crate::observe::elsewhere;
-use crate::{explain, switch};
+use crate::{explain, one_off, switch};
 
 /// The flags of `deploy disable`.
 #[derive(Debug, Args)]
@@ -49,7 +49,9 @@ pub async fn run(context: &Context, args: DisableArgs) -> anyhow::Result<Exit> {
             let firing = all.iter().find(|one| one.state == State::Enabled || args.delete);
             let Some(Elsewhere { group: other, .. }) = firing else {
                 out!("{name}: there is no schedule, and nothing that fires");
-                return Ok(one.stop_running(None).await);
+                let one_off = one.remove_own_one_off(&desired.group_arn()).await;
+                let stopped = one.stop_running(None).await;
+                return Ok(if one_off == Exit::Done { stopped } else { one_off });
             };
             err!("note: its schedule is in group {other}, and the configuration says {group}");
             one.group.clone_from(other);
@@ -108,9 +110,40 @@ impl One<'_> {
             true => self.delete(schedule).await?,
             false => self.off(schedule).await?,
         };
-        // A task that should end is ended, also when the schedule could not be switched off.
+        // What may start a task goes before the tasks, and either also when the schedule could not be switched off.
+        let one_off = self.remove_one_off().await;
         let stopped = self.stop_running(Some(schedule)).await;
-        Ok(if off == Exit::Done { stopped } else { off })
+        Ok([off, one_off, stopped].into_iter().find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done))
+    }
+
+    /// The one-off schedule of a `trigger-now --via-scheduler` starts a task as well, be it watched or left behind.
+    async fn remove_one_off(&self) -> Exit {
+        let name = one_off::name(&self.name);
+        match self.aws.delete_schedule(&self.group, &name).await {
+            Ok(()) => {
+                out!(
+                    "{}: deleted the one-off schedule {}/{name}, which trigger-now --via-scheduler made",
+                    self.name,
+                    self.group
+                );
+                Exit::Done
+            }
+            Err(error) if error.kind == ErrorKind::NotFound => Exit::Done,
+            Err(error) => {
+                err!("error: a one-off schedule {}/{name}, if there is one, stays: {error}", self.group);
+                err!("hint: it fires once, within three minutes after it was made; {}", explain::hint(&error));
+                Exit::Failed
+            }
+        }
+    }
+
+    /// The same where no schedule was found whose group was looked at: in a group of somebody else's, nothing is ours.
+    async fn remove_own_one_off(&self, group_arn: &str) -> Exit {
+        match seen(self.aws.group(&self.group, group_arn).await) {
+            Ok(Seen::Present(group)) if !tags::are_ours(&group.tags, &self.name) => Exit::Done,
+            Ok(Seen::Absent) => Exit::Done,
+            _ => self.remove_one_off().await,
+        }
     }
 
     async fn off(&self, schedule: &Schedule) -> anyhow::Result<Exit> {

@@ -29,8 +29,15 @@ pub struct EnableArgs {
 pub async fn run(context: &Context, args: EnableArgs) -> anyhow::Result<Exit> {
     let look = Look::at(context, &Wish::default()).await?;
     let schedule = look.schedule(context)?;
+    look.note_unseen_log_group();
     let warrant = match gate::decide(&look.desired, &look.live, &look.plan, Timestamp::now()) {
         Ok(warrant) => warrant,
+        // A word is for switching on: recorded now, it would take the place of what the schedule was switched on by.
+        Err(Refused::Closed(closed)) if args.without_receipt && schedule.state() == State::Enabled => {
+            out!("{} is ENABLED already: nothing was recorded", look.desired.job.name);
+            out!("next: {}", way_to_open(&closed, &context.program));
+            return Ok(Exit::Done);
+        }
         Err(refused) => overruled(context, &look, &args, &refused).ok_or_else(|| stop(context, &look, &refused))?,
     };
     let expected = match warrant.ground() {
@@ -61,10 +68,7 @@ fn stop(context: &Context, look: &Look, refused: &Refused) -> Stop {
             let later = format!("when it may run again, take that line out, then: {program} apply, {program} enable");
             if look.is_on() { format!("{now}\n{later}") } else { later }
         }
-        Refused::Unsettled(_) if look.plan.refusals.is_empty() => {
-            format!("look, then make it so: {program} plan, {program} apply --disabled")
-        }
-        Refused::Unsettled(_) => format!("see what stands in the way: {program} plan"),
+        Refused::Unsettled(_) => look.way_to_settle(program),
         Refused::NeverAgain(_) => format!("change `cron`, then: {program} apply, {program} enable"),
         Refused::NoFingerprint(_) => format!("see more: {program} plan"),
         Refused::Closed(closed) => way_to_open(closed, program),

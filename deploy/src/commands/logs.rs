@@ -51,9 +51,17 @@ pub async fn run(context: &Context, args: LogsArgs) -> anyhow::Result<Exit> {
         let hint = "`deploy` reads CloudWatch only: give the container the awslogs driver and a stream prefix";
         return Err(Stop::failed(format!("container {container} does not write to CloudWatch"), hint).into());
     };
-    match task.filter(|task| args.follow && !task.is_stopped()) {
-        Some(task) => until_it_stops(context, task, stream, container).await,
-        None => whole(context, stream).await,
+    let print = async {
+        match task.filter(|task| args.follow && !task.is_stopped()) {
+            Some(task) => until_it_stops(context, task, stream, container).await,
+            None => whole(context, stream, args.task.is_some()).await,
+        }
+    };
+    // `deploy logs --follow | head` has seen enough when head has.
+    tokio::select! {
+        biased;
+        printed = print => printed,
+        () = crate::out::reader_left() => Ok(Exit::Done),
     }
 }
 
@@ -71,14 +79,23 @@ async fn newest_stream(context: &Context, family: &str, container: &str) -> anyh
     Ok(Some(found))
 }
 
-async fn whole(context: &Context, stream: LogStream) -> anyhow::Result<Exit> {
+async fn whole(context: &Context, stream: LogStream, named: bool) -> anyhow::Result<Exit> {
     let mut progress = Progress::begin(Lines::Data);
     let place = format!("{} in {}", stream.name, stream.group);
     let mut tail = Tail::of(&context.aws, Some(stream));
     tail.drain(&mut progress, |_| Duration::ZERO).await;
     match tail.into_parts() {
         (Report::NotRead(why), _) => {
-            let hint = format!("is there such a task? the job's newest: {} logs", context.program);
+            let hint = match named {
+                _ if why.contains("AccessDenied") => {
+                    format!("allow logs:GetLogEvents to the caller: {} iam --for logs", context.program)
+                }
+                true => format!("is there such a task? the job's newest: {} logs", context.program),
+                false => format!(
+                    "is the log group there, and has the container printed anything yet? {} plan shows the group",
+                    context.program
+                ),
+            };
             Err(Stop::failed(format!("the log stream {place} cannot be read: {why}"), hint).into())
         }
         _ => Ok(Exit::Done),

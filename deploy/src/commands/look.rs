@@ -72,19 +72,33 @@ impl Look {
         })
     }
 
+    /// Without its log group no task starts; who may not look for it should know that nobody did.
+    pub fn note_unseen_log_group(&self) {
+        if let Some((name, Seen::Hidden { why })) = &self.live.log_group {
+            err!("note: whether log group {name} is there was not seen: {why}");
+        }
+    }
+
     /// A proof is worth nothing while something is about to change.
     pub fn refuse_unless_settled(&self, context: &Context, verb: &str) -> Result<(), Stop> {
+        self.note_unseen_log_group();
         let unsettled = self.unsettled();
         if unsettled.is_empty() {
             return Ok(());
         }
         let what = format!("{verb} needs an empty plan, and it is not: {}", unsettled.join("; "));
-        let hint = if self.plan.refusals.is_empty() {
-            format!("look, then make it so: {0} plan, {0} apply --disabled", context.program)
-        } else {
-            format!("see what stands in the way: {} plan", context.program)
-        };
-        Err(Stop::refused(what, hint))
+        Err(Stop::refused(what, self.way_to_settle(&context.program)))
+    }
+
+    /// What makes the plan empty.
+    pub fn way_to_settle(&self, program: &str) -> String {
+        match self.plan.makes_log_group().filter(|_| self.plan.is_empty() && self.plan.refusals.is_empty()) {
+            Some(command) => format!("make it: {command}\nthen: {program} plan"),
+            None if self.plan.refusals.is_empty() => {
+                format!("look, then make it so: {program} plan, {program} apply --disabled")
+            }
+            None => format!("see what stands in the way: {program} plan"),
+        }
     }
 
     /// What differs, was not seen, or stands in the way; in a few words each.

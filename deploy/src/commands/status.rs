@@ -13,6 +13,7 @@ use crate::config::Proof;
 use crate::exit::Exit;
 use crate::fire_times::timetable::Timetable;
 use crate::model::run_task::Starter;
+use crate::one_off::{self, Found};
 use crate::plan::Wish;
 use crate::run::history::{recent_runs, runs_within};
 use crate::standing::judge::judge;
@@ -58,13 +59,22 @@ fn as_json(standing: &Standing) -> anyhow::Result<String> {
 async fn gather(context: &Context, look: &Look, clock: Timestamp) -> Facts {
     let (aws, live) = (&context.aws, &look.live);
     let queue = live.schedule.present().and_then(dead_letter_queue).map(str::to_owned);
-    let ((runs, log), running, depth) = tokio::join!(past_runs(context, look, clock), running(context, look), async {
-        match &queue {
-            Some(arn) => Some(aws.queue_depth(arn).await.map_err(|error| why(&error))),
-            None => None,
-        }
-    });
-    Facts { clock, runs, shown: SHOWN, log, running, queue: queue.zip(depth) }
+    let ((runs, log), running, one_off, depth) =
+        tokio::join!(past_runs(context, look, clock), running(context, look), one_off(context, look), async {
+            match &queue {
+                Some(arn) => Some(aws.queue_depth(arn).await.map_err(|error| why(&error))),
+                None => None,
+            }
+        });
+    Facts { clock, runs, shown: SHOWN, log, running, one_off, queue: queue.zip(depth) }
+}
+
+/// The one-off schedule that is still to fire: watched by somebody, or left behind.
+async fn one_off(context: &Context, look: &Look) -> Result<Option<String>, String> {
+    let (group, name) = (&look.desired.timing().group, one_off::name(&look.desired.job.name));
+    let (found, now) = context.aws.schedule_and_clock(group, &name).await.map_err(|error| why(&error))?;
+    let awaited = found.is_some_and(|found| one_off::found(&found, now) == Found::Awaited);
+    Ok(awaited.then(|| format!("{group}/{name}")))
 }
 
 /// The last runs, and those that came of the last fire times: a busy family writes many other streams in between.

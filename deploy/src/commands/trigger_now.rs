@@ -1,5 +1,6 @@
 //! `deploy trigger-now`: run the job once with the schedule's own Input, and keep the receipt if it proves itself.
 
+use anyhow::Context as _;
 use clap::Args;
 
 use super::Context;
@@ -13,7 +14,13 @@ use crate::model::run_task::Run;
 use crate::model::task::Task;
 use crate::plan::Wish;
 use crate::receipt::Path;
+use crate::run::ending::Ending;
+use crate::run::judge::Proven;
+use crate::run::scheduled::OneOff;
 use crate::run::start::{ROLE_PROPAGATION, start};
+
+/// How a person says it again.
+const VERB: &str = "trigger-now";
 
 /// The flags of `deploy trigger-now`.
 #[derive(Debug, Args)]
@@ -42,11 +49,14 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
     }
     look.refuse_unless_settled(context, "trigger-now")?;
     refuse_while_one_runs(context, &run).await?;
-    path_record::keep_scheduled(context, &look).await;
     if args.via_scheduler {
+        path_record::keep_scheduled(context, &look).await;
         return via_scheduler::run(context, &look, &scheduled, args.waiting.timeout, args.json).await;
     }
-    let attempt = Attempt::begin(context, &look).await?;
+    let one_off = OneOff::new(&context.aws, look.schedule(context)?, &scheduled);
+    via_scheduler::refuse_while_awaited(context, &one_off, VERB).await?;
+    path_record::keep_scheduled(context, &look).await;
+    let attempt = Attempt::begin(context, &look, VERB).await?;
     let started = start(&context.aws, &run, ROLE_PROPAGATION).await.map_err(|error| unknown_start(context, error))?;
     let (task, judged) = match started {
         Ok(task) => {
@@ -55,7 +65,8 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
             if args.waiting.no_wait {
                 return leave_it(context, &look, attempt, &task, args.json).await;
             }
-            (Some(arn), watched::to_its_end(context, &look, &run, task, args.waiting.timeout).await)
+            let judged = watched::to_its_end(context, &look, &run, task, args.waiting.timeout).await;
+            (Some(arn), alone(context, &run, judged).await?)
         }
         Err(ending) => (None, Err(ending)),
     };
@@ -66,8 +77,8 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
             Ok(Exit::Done)
         }
         Err(ending) => {
-            attempt.ended(&ending).await;
-            Err(verdict::not_proven(context, "trigger-now", task.as_deref(), &ending, args.json).into())
+            let newest = attempt.ended(&ending).await;
+            Err(verdict::not_proven(context, VERB, task.as_deref(), &ending, newest, args.json).into())
         }
     }
 }
@@ -87,6 +98,24 @@ async fn leave_it(
     say_how_to_attach(context, task);
     err!("note: a run that is not watched proves nothing, and no earlier one counts any more");
     Ok(Exit::Done)
+}
+
+/// What was started while this run was under way, by the schedule or by what a killed `trigger-now` left behind, was refused by
+/// nobody.
+pub async fn alone(
+    context: &Context,
+    run: &Run,
+    judged: Result<Proven, Ending>,
+) -> anyhow::Result<Result<Proven, Ending>> {
+    let Ok(proven) = judged else { return Ok(judged) };
+    let task = run.task();
+    let others = running(context, &task.cluster, &task.job).await;
+    let others =
+        others.context("whether another task ran beside this one was not seen, and so the run earns no receipt")?;
+    Ok(match others.into_iter().find(|(_, arn)| *arn != proven.task().arn) {
+        None => Ok(proven),
+        Some((starter, task)) => Err(Ending::Beside { task, started: started_by(starter) }),
+    })
 }
 
 /// Two runs of one job at once prove nothing about either.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Context;
+use super::attempt::Newest;
 use super::look::{Look, minute};
 use crate::exit::{Exit, Stop};
 use crate::model::State;
@@ -16,12 +17,37 @@ use crate::run::judge::Proven;
 const FORMAT: &str = "trigger-now/1";
 
 /// The end of a run that proves nothing, as an error with its way out; the run was started by `verb`.
-pub fn not_proven(context: &Context, verb: &str, task: Option<&str>, ending: &Ending, as_json: bool) -> Stop {
-    let then = match ending.goes_on() {
-        Some(_) => "only a run that is watched to its end counts; when the task has stopped",
-        None => "no run counts until one is proven",
+pub fn not_proven(
+    context: &Context,
+    verb: &str,
+    task: Option<&str>,
+    ending: &Ending,
+    standing: Newest,
+    as_json: bool,
+) -> Stop {
+    let then = match (ending.goes_on(), standing) {
+        (_, Newest::Overtaken) => {
+            "another run was begun meanwhile, and what that one proves counts; to prove the job again"
+        }
+        (Some(_), Newest::This) => "only a run that is watched to its end counts; when the task has stopped",
+        (None, Newest::This) => "no run counts until one is proven",
     };
-    let hint = format!("{}\n{then}: {} {verb}", ending.hint(&context.program), context.program);
+    said(context, verb, task, ending, then, as_json)
+}
+
+/// The same of a run that was not begun: what counted before counts still.
+pub fn not_begun(context: &Context, verb: &str, ending: &Ending, as_json: bool) -> Stop {
+    said(context, verb, None, ending, "nothing was started, and the receipt is as it was; then", as_json)
+}
+
+fn said(context: &Context, verb: &str, task: Option<&str>, ending: &Ending, then: &str, as_json: bool) -> Stop {
+    let log = match (task, ending) {
+        (Some(task), Ending::Failed { .. } | Ending::NoReport | Ending::UnreadableReport { .. }) => {
+            format!("\nits log: {} logs {}", context.program, task.rsplit('/').next().unwrap_or(task))
+        }
+        _ => String::new(),
+    };
+    let hint = format!("{}{log}\n{then}: {} {verb}", ending.hint(&context.program), context.program);
     if as_json {
         let document = json!({
             "deploy": FORMAT, "job": context.job.name, "task": task, "proven": false, "ending": ending.name(),

@@ -7,9 +7,11 @@ use jiff::Timestamp;
 use super::Context;
 use super::attempt::Attempt;
 use super::look::Look;
+use super::trigger_now::alone;
 use super::{path_record, verdict, verify, watched};
-use crate::cloud::{Answer, CloudError};
+use crate::cloud::{Answer, ErrorKind};
 use crate::exit::{Exit, Stop};
+use crate::explain;
 use crate::model::run_task::RunTask;
 use crate::one_off::Found;
 use crate::plan::Wish;
@@ -17,7 +19,7 @@ use crate::receipt::Path;
 use crate::run::ending::{Ending, Way};
 use crate::run::judge::Proven;
 use crate::run::readable::readable;
-use crate::run::scheduled::{NotStarted, OneOff};
+use crate::run::scheduled::{Made, NotStarted, OneOff};
 use crate::verify::{Check, Verdict, checks, dead_letter_queue};
 
 /// How a person says it again.
@@ -33,13 +35,27 @@ pub async fn run(
 ) -> anyhow::Result<Exit> {
     let one_off = OneOff::new(&context.aws, look.schedule(context)?, task);
     if one_off.clear().await? == Some(Found::Awaited) {
-        let what = format!("the one-off schedule {} is still to fire: somebody waits for it", one_off.full_name());
-        let hint =
-            format!("when that run has ended; if it was killed, in three minutes at most: {} {VERB}", context.program);
-        return Err(Stop::refused(what, hint).into());
+        return Err(awaited(context, &one_off, VERB).into());
     }
-    let attempt = Attempt::begin(context, look).await?;
-    match start_and_watch(context, look, &one_off, timeout).await? {
+    // What Scheduler does not take costs nothing that is there: the receipt is voided once it is taken, long before it fires.
+    let made = match one_off.make().await? {
+        Ok(made) => made,
+        Err(NotStarted::Refused(error)) if error.kind == ErrorKind::Conflict => {
+            return Err(awaited(context, &one_off, VERB).into());
+        }
+        Err(not_started) => {
+            let ending = not_taken(context, look, not_started);
+            return Err(verdict::not_begun(context, VERB, &ending, json).into());
+        }
+    };
+    let attempt = match Attempt::begin(context, look, VERB).await {
+        Ok(attempt) => attempt,
+        Err(error) => {
+            one_off.delete().await;
+            return Err(error);
+        }
+    };
+    match start_and_watch(context, look, &one_off, made, timeout).await? {
         Ok(proven) => {
             let recorded = path_record::keep_proven(context, look, attempt.fingerprint(), &proven).await;
             let verified = attempt.proven(Path::Scheduler, &proven).await?;
@@ -47,51 +63,89 @@ pub async fn run(
             let what = "the run is proven, and that the scheduled path is could not be recorded";
             recorded.map_err(|error| error.context(what)).map(|()| Exit::Done)
         }
-        Err(Unproven::Ended { task, ending }) => {
-            attempt.ended(&ending).await;
-            Err(verdict::not_proven(context, VERB, task.as_deref(), &ending, json).into())
-        }
-        Err(Unproven::Refused(error)) => {
-            attempt.ended(&Ending::NothingStarted { seen: error.to_string(), way: Way::NotGone }).await;
-            Err(error.into())
+        Err(Unproven { task, ending }) => {
+            let newest = attempt.ended(&ending).await;
+            Err(verdict::not_proven(context, VERB, task.as_deref(), &ending, newest, json).into())
         }
     }
 }
 
-/// Why there is no proof.
-enum Unproven {
-    /// The run ended otherwise, or there was none.
-    Ended { task: Option<String>, ending: Ending },
-    /// AWS did not take the one-off schedule.
-    Refused(CloudError),
+/// A direct run would not be alone.
+pub async fn refuse_while_awaited(context: &Context, one_off: &OneOff<'_>, verb: &str) -> anyhow::Result<()> {
+    match one_off.found().await? {
+        Some(Found::Awaited) => Err(awaited(context, one_off, verb).into()),
+        Some(Found::LeftOver) | None => Ok(()),
+    }
+}
+
+/// Somebody else's run by Scheduler comes first.
+fn awaited(context: &Context, one_off: &OneOff<'_>, verb: &str) -> Stop {
+    let what = format!(
+        "a run by Scheduler is under way: the one-off schedule {} is still to fire, and two runs at once prove nothing",
+        one_off.full_name()
+    );
+    let hint = format!(
+        "when it has ended, or in three minutes if whoever began it was killed: {0} {verb}\n\
+         to keep it from starting: {0} disable",
+        context.program
+    );
+    Stop::refused(what, hint)
+}
+
+/// Why there is no one-off schedule.
+fn not_taken(context: &Context, look: &Look, not_started: NotStarted) -> Ending {
+    let error = match not_started {
+        NotStarted::Refused(error) => error,
+        NotStarted::Interrupted | NotStarted::Detached(_) | NotStarted::Nothing { .. } => return Ending::Interrupted,
+    };
+    let mut hint = explain::hint(&error);
+    if error.kind == ErrorKind::Denied {
+        hint = format!(
+            "allow it to the caller: {} iam --for trigger-via-scheduler prints what it takes, iam:PassRole on {} \
+             among it",
+            context.program, look.desired.role.arn
+        );
+    }
+    Ending::NothingStarted {
+        seen: format!("it did not take the one-off schedule: {error}"),
+        way: Way::NotTaken { hint },
+    }
+}
+
+/// Why there is no proof: the run ended otherwise, or there was none.
+struct Unproven {
+    task: Option<String>,
+    ending: Ending,
 }
 
 async fn start_and_watch(
     context: &Context,
     look: &Look,
     one_off: &OneOff<'_>,
+    made: Made,
     timeout: Duration,
 ) -> anyhow::Result<Result<Proven, Unproven>> {
-    let ending = match one_off.start().await? {
+    let ending = match one_off.wait_for_task(made).await? {
         Ok((run, task)) => {
             err!("Scheduler started {} of {}", task.arn, run.task().task_definition.family_and_revision());
             let arn = task.arn.clone();
             let ended = watched::to_its_end(context, look, &run, task, timeout).await;
-            return Ok(ended.map_err(|ending| Unproven::Ended { task: Some(arn), ending }));
+            let ended = alone(context, &run, ended).await?;
+            return Ok(ended.map_err(|ending| Unproven { task: Some(arn), ending }));
         }
         Err(NotStarted::Interrupted) => Ending::Interrupted,
         Err(NotStarted::Detached(task)) => {
             err!("Scheduler started {} all the same", task.arn);
             let ending = Ending::Detached { task: task.id().to_owned() };
-            return Ok(Err(Unproven::Ended { task: Some(task.arn), ending }));
+            return Ok(Err(Unproven { task: Some(task.arn), ending }));
         }
-        Err(NotStarted::Refused(error)) => return Ok(Err(Unproven::Refused(error))),
+        Err(NotStarted::Refused(error)) => Ending::NothingStarted { seen: error.to_string(), way: Way::NotGone },
         Err(NotStarted::Nothing { seen, fired: None }) => Ending::NothingStarted { seen, way: Way::NotGone },
         Err(NotStarted::Nothing { seen, fired: Some(due) }) => {
             Ending::NothingStarted { seen, way: explain(context, look, one_off, due).await }
         }
     };
-    Ok(Err(Unproven::Ended { task: None, ending }))
+    Ok(Err(Unproven { task: None, ending }))
 }
 
 /// What stands between Scheduler and a task, as far as it can be read: in the world as it is now, not as it was before the run.
@@ -122,10 +176,12 @@ async fn explain(context: &Context, look: &Look, one_off: &OneOff<'_>, due: Time
         }
         Err(error) => err!("  not seen  {error:#}"),
     }
+    if way == Way::Wrong && !look.desired.role.ours {
+        way = Way::WrongAndGiven;
+    }
     if way == Way::InOrder {
-        err!(
-            "  likely    RunTask answered 200 with `failures` and no task, such as a lack of capacity: a success to Scheduler"
-        );
+        err!("  not asked subnets, security groups, and whether there was capacity for the task");
+        err!("  likely    one of these: RunTask answers 200 with `failures` and no task, a success to Scheduler");
     }
     match told {
         Ok(Some(_)) => {}

@@ -67,6 +67,7 @@ fn live() -> Live {
         }),
         scheduler_policy: Seen::Present(PolicyDocument(r#"{"Statement":[]}"#.to_owned())),
         scheduler_role_policies: Seen::Absent,
+        scheduler_role_others: Vec::new(),
         group: Seen::Present(Group { name: "library-sync".to_owned(), tags: tags::ours("library-sync") }),
         schedule: Seen::Present(Schedule(object(schedule))),
         elsewhere: Seen::Absent,

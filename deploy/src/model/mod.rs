@@ -98,8 +98,10 @@ pub struct Live {
     pub scheduler_role: Seen<Role>,
     /// Our inline policy on the scheduler's role.
     pub scheduler_policy: Seen<PolicyDocument>,
-    /// The names of all of its policies; absent when the role is, or is not ours to keep.
+    /// All of its policies; absent when the role is.
     pub scheduler_role_policies: Seen<RolePolicies>,
+    /// What its inline policies say that are not ours, by their names.
+    pub scheduler_role_others: Vec<(String, Seen<PolicyDocument>)>,
     /// The schedule group.
     pub group: Seen<Group>,
     /// The schedule.

@@ -24,7 +24,7 @@ pub struct Role {
 pub struct RolePolicies {
     /// Its inline policies.
     pub inline: Vec<String>,
-    /// The policies that are attached to it.
+    /// The policies that are attached to it, by their ARNs.
     pub attached: Vec<String>,
 }
 
@@ -32,7 +32,8 @@ impl RolePolicies {
     /// Those beside an inline policy, each with its kind.
     pub fn beside<'a>(&'a self, ours: &str) -> Vec<(&'static str, &'a str)> {
         let inline = self.inline.iter().filter(|name| *name != ours).map(|name| ("inline", name.as_str()));
-        inline.chain(self.attached.iter().map(|name| ("attached", name.as_str()))).collect()
+        let name = |arn: &'a String| arn.rsplit('/').next().unwrap_or(arn);
+        inline.chain(self.attached.iter().map(|arn| ("attached", name(arn)))).collect()
     }
 }
 

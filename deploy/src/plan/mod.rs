@@ -158,7 +158,7 @@ pub fn plan(desired: &Desired, live: &Live, wish: &Wish, normalisers: Normaliser
     draft.scheduler_role(&pinned);
     draft.group();
     draft.schedule(&pinned);
-    draft.log_group();
+    draft.log_group(&pinned);
     draft.cluster();
     draft.check(&pinned);
     let Draft { items, refusals, notes, .. } = draft;
@@ -192,6 +192,13 @@ impl Plan {
         self.steps().any(|step| matches!(step, Step::SwitchOff(_)))
     }
 
+    /// The command that makes the log group without which no task would start, when it is not there.
+    pub fn makes_log_group(&self) -> Option<String> {
+        let missing = self.items.iter().find(|item| item.thing == Thing::LogGroup && item.sign == Sign::Blocked)?;
+        let region = self.place.rsplit('/').next().unwrap_or_default();
+        Some(create_log_group(region, &missing.name))
+    }
+
     /// How many items have this sign.
     pub fn count(&self, sign: Sign) -> usize {
         self.items.iter().filter(|item| item.sign == sign).count()
@@ -217,6 +224,10 @@ impl Thing {
             Thing::Cluster => "cluster",
         }
     }
+}
+
+fn create_log_group(region: &str, name: &str) -> String {
+    format!("aws logs create-log-group --region {region} --log-group-name {name}")
 }
 
 /// A plan in the making. Each part of it is in the file of its thing.

@@ -52,9 +52,12 @@ impl Draft<'_> {
             let key = kms_key.clone().or_else(|| found.key.clone());
             steps.push(Step::OverwriteParameter { name: name.clone(), env: env.clone(), from: from.clone(), key });
             words.push(format!("a new version after v{version}, from {from}"));
-            self.notes.push(format!(
-                "a proven run of {env} v{version} no longer counts; a job that is ENABLED stays so and takes the new value at its next run"
-            ));
+            let on = self.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Enabled);
+            let stays = match on && !self.wish.disabled && !self.desired.job.stopped {
+                true => "; the job stays ENABLED and takes the new value at its next run",
+                false => "",
+            };
+            self.notes.push(format!("a proven run of {env} v{version} no longer counts{stays}"));
         }
         if let Some(key) = moved_key {
             details.push(("key".to_owned(), format!("{is} -> {key}")));

@@ -128,7 +128,8 @@ impl Draft<'_> {
         let trust = self.normalisers.policy(&found.trust);
         match Trust::of(&trust, &self.desired.account, &self.desired.group_arn()) {
             Trust::Given => {
-                self.item(Thing::Role, name, Sign::Same, "given, used as it is");
+                let boundary = self.boundary_of_others(found);
+                self.item(Thing::Role, name, Sign::Same, "given, used as it is").details.extend(boundary);
             }
             Trust::Missing(why) => {
                 self.item(Thing::Role, name, Sign::Blocked, "given, and Scheduler may not assume it");
@@ -204,7 +205,8 @@ impl Draft<'_> {
             }
             Seen::Present(_) => {}
         }
-        let others = self.other_policies();
+        let mut others = self.other_policies();
+        others.extend(self.boundary_of_others(found));
         if changes.is_empty() {
             let no_more = if others.is_empty() { ", and no more" } else { "; what else it may do is not ours" };
             self.item(Thing::Role, role, Sign::Same, format!("may start this family on this cluster{no_more}"))
@@ -236,6 +238,15 @@ impl Draft<'_> {
                 policies.beside(SCHEDULER_POLICY_NAME).into_iter().map(said).collect()
             }
         }
+    }
+
+    /// A boundary that the configuration does not name: whoever set it decides what the role may do at all.
+    fn boundary_of_others(&self, found: &Role) -> Option<(String, String)> {
+        let boundary = found.boundary.as_ref().filter(|_| self.desired.role.boundary.is_none())?;
+        Some((
+            "boundary".to_owned(),
+            format!("{boundary}, not ours: it stays, and may take away what the policy allows"),
+        ))
     }
 
     fn put_scheduler_policy(&self, pinned: &Pinned) -> Step {

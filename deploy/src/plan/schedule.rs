@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Cure, Draft, Pin, Pinned, Refusal, ScheduleStep, Sign, Step, Thing, lines, tag_lines};
+use super::{Cure, Draft, Pin, Pinned, Refusal, ScheduleStep, Sign, Step, Thing, create_log_group, lines, tag_lines};
 use crate::model::run_task::InputError;
 use crate::model::{Elsewhere, RunTask, Schedule, Seen, State, tags};
 use crate::normalise::{Difference, differences};
@@ -245,7 +245,7 @@ impl Draft<'_> {
         self.refusals.push(Refusal::new(what, "set `cluster` to one of: aws ecs list-clusters"));
     }
 
-    pub(super) fn log_group(&mut self) {
+    pub(super) fn log_group(&mut self, pinned: &Pinned) {
         let Some((name, seen)) = &self.live.log_group else { return };
         match seen {
             Seen::Hidden { why } => {
@@ -254,10 +254,25 @@ impl Draft<'_> {
             Seen::Present(()) => {
                 self.item(Thing::LogGroup, name, Sign::Same, "there");
             }
+            Seen::Absent if self.may_be_made_elsewhere(pinned) => {
+                self.notes.push(format!("log group {name} is not there yet, or is in another region"));
+            }
             Seen::Absent => {
-                self.notes.push(format!("log group {name} is not there: a task of this family would not start"));
+                self.item(Thing::LogGroup, name, Sign::Blocked, "not found: a task of this family would not start");
+                self.notes
+                    .push(format!("log groups are not ours to make: {}", create_log_group(&self.desired.region, name)));
             }
         }
+    }
+
+    /// The log driver makes its group when it is told to; and a group of another region is not looked at from here.
+    fn may_be_made_elsewhere(&self, pinned: &Pinned) -> bool {
+        let containers = pinned.members.get("containerDefinitions").and_then(Value::as_array).into_iter().flatten();
+        let ours = containers.filter(|container| container["name"] == self.desired.job.container.as_str());
+        ours.map(|container| &container["logConfiguration"]["options"]).any(|options| {
+            options["awslogs-create-group"] == "true"
+                || options["awslogs-region"].as_str().is_some_and(|region| region != self.desired.region)
+        })
     }
 }
 

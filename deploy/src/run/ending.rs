@@ -142,6 +142,14 @@ pub enum Ending {
         /// The run that holds the lock; none when the last success was too recent.
         holder: Option<String>,
     },
+    /// A proof is of the job at rest.
+    #[error("the run ended well, and another task of the job runs beside it: {task}, started {started}")]
+    Beside {
+        /// That task.
+        task: String,
+        /// By whom it was started.
+        started: &'static str,
+    },
     /// Exit code 0, and no way to see what was done.
     #[error("the run ended with exit code 0, but its log cannot be read: {why}")]
     LogNotRead {
@@ -190,19 +198,26 @@ pub enum Ending {
 }
 
 /// The way from a one-off schedule to its task, where no task came of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Way {
+    /// There was no one-off schedule: Scheduler did not take it.
+    NotTaken {
+        /// What to do about it.
+        hint: String,
+    },
     /// It did not even fire.
     NotGone,
     /// Something on it is wrong.
     Wrong,
+    /// Something on it is wrong, and the scheduler's role, which is given, is only theirs to change.
+    WrongAndGiven,
     /// Whatever can be looked at is in order.
     InOrder,
 }
 
 impl Ending {
     /// The name of each, as documents for programs have it.
-    pub const NAMES: [&str; 26] = [
+    pub const NAMES: [&str; 27] = [
         "not-placed",
         "refused",
         "nothing-started",
@@ -221,6 +236,7 @@ impl Ending {
         "failed",
         "withheld",
         "skipped",
+        "beside",
         "log-not-read",
         "no-report",
         "unreadable-report",
@@ -252,6 +268,7 @@ impl Ending {
             Ending::Failed { .. } => "failed",
             Ending::Withheld { .. } => "withheld",
             Ending::Skipped { .. } => "skipped",
+            Ending::Beside { .. } => "beside",
             Ending::LogNotRead { .. } => "log-not-read",
             Ending::NoReport => "no-report",
             Ending::UnreadableReport { .. } => "unreadable-report",
@@ -295,7 +312,11 @@ fn failures(failures: &[Failure]) -> String {
 }
 
 fn meaning(exit_code: i32, outcomes: &[Outcome], error: &Option<String>) -> String {
-    let meanings: Vec<_> = outcomes.iter().map(|outcome| format!("{outcome}: {}", outcome.meaning())).collect();
+    let named = |outcome: &Outcome| match outcome.meaning() {
+        meaning if meaning.starts_with(&outcome.to_string()) => meaning.to_owned(),
+        meaning => format!("{outcome}: {meaning}"),
+    };
+    let meanings: Vec<_> = outcomes.iter().map(named).collect();
     let said = error.as_ref().map(|message| format!("; it says: {message}")).unwrap_or_default();
     match exit_code {
         _ if !meanings.is_empty() => format!(" ({}){said}", meanings.join(", or ")),

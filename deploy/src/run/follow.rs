@@ -9,6 +9,7 @@ use super::judge::Report;
 use super::progress::{Lines, Progress};
 use super::tail::Tail;
 use crate::cloud::{Aws, CloudError, ErrorKind};
+use crate::interrupt::Interrupt;
 use crate::model::log::{LogLine, LogStream};
 use crate::model::task::Task;
 
@@ -25,6 +26,9 @@ const QUIET_WITHOUT_REPORT: Duration = Duration::from_secs(10);
 const QUIET_WITH_REPORT: Duration = Duration::from_secs(1);
 /// ... and before lines that are only for a person's eyes count as complete.
 const QUIET: Duration = Duration::from_secs(2);
+
+/// How many pages of lines are read between two looks at the task and the clock.
+const PAGES: usize = 5;
 
 /// What is followed, and how.
 pub struct Watch<'a> {
@@ -56,13 +60,14 @@ pub struct Watched {
     pub last_lines: Vec<LogLine>,
 }
 
-/// Waits until the task has stopped and its log is complete, showing both. Ctrl-C ends the watching, never the task.
+/// Waits until the task has stopped and its log is complete, showing both. Ctrl-C, SIGTERM and SIGHUP end the watching, never the task.
 pub async fn follow(watch: Watch<'_>, started: Task) -> Result<Watched, Ending> {
     let id = started.id().to_owned();
-    // Ctrl-C is listened to before anything is printed.
+    // Ctrl-C and its kind are listened to before anything is printed.
+    let mut interrupt = Interrupt::listen();
     tokio::select! {
         biased;
-        _ = tokio::signal::ctrl_c() => Err(Ending::Detached { task: id }),
+        () = interrupt.comes() => Err(Ending::Detached { task: id }),
         watched = to_its_end(&watch, started) => watched,
     }
 }
@@ -99,7 +104,7 @@ async fn until_stopped(
         if !task.is_stopped() {
             progress.state(&task.status);
         }
-        tail.pull(progress).await;
+        tail.pull(progress, PAGES).await;
         if task.is_stopped() {
             return Ok(task); // Its lines come first; whoever called us says that it has stopped.
         }

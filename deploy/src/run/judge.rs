@@ -56,7 +56,7 @@ impl Proven {
 pub fn judge(asked: &Run, task: &Task, report: &Report, proof: Proof) -> Result<Proven, Ending> {
     let (container, code) = as_asked(asked, task)?;
     if code != 0 {
-        return Err(failed(task, container, code, report));
+        return Err(failed(task, container, code, report, proof));
     }
     let report = match proof {
         Proof::ExitCode => None,
@@ -101,7 +101,7 @@ fn no_exit_code(task: &Task, name: &str, container: Option<&Container>) -> Endin
     }
 }
 
-fn failed(task: &Task, container: &Container, code: i32, report: &Report) -> Ending {
+fn failed(task: &Task, container: &Container, code: i32, report: &Report, proof: Proof) -> Ending {
     if let Some(reason) = container.reason.as_ref().filter(|reason| reason.starts_with("OutOfMemory")) {
         return Ending::OutOfMemory { exit_code: code, reason: reason.clone() };
     }
@@ -120,7 +120,12 @@ fn failed(task: &Task, container: &Container, code: i32, report: &Report) -> End
     Ending::Failed {
         container: container.name.clone(),
         exit_code: code,
-        outcomes: said.map_or_else(|| outcomes_of(code), |report| vec![report.outcome]),
+        // What a code means is known of `ingest` only, and a job that is to report is one.
+        outcomes: match (said, proof) {
+            (Some(report), _) => vec![report.outcome],
+            (None, Proof::RunReport) => outcomes_of(code),
+            (None, Proof::ExitCode) => Vec::new(),
+        },
         error: said.and_then(|report| report.error.as_ref()).map(|error| error.message.clone()),
         others: others.map(|(name, code)| format!("{name} {code}")).collect(),
     }

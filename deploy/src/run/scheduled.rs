@@ -28,7 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 /// Why no task of it is followed.
 #[derive(Debug)]
 pub enum NotStarted {
-    /// Ctrl-C before anything was started.
+    /// Ctrl-C or another signal to end, before anything was started.
     Interrupted,
     /// Ctrl-C, and the task had been started all the same.
     Detached(Box<Task>),
@@ -48,6 +48,14 @@ enum Waited {
     Task(Box<Task>),
     Interrupted,
     Nothing { seen: String, fired: bool },
+}
+
+/// A one-off schedule that is there, and what is needed to know its task by.
+pub struct Made {
+    due: Timestamp,
+    starter: String,
+    known: BTreeSet<String>,
+    interrupt: Interrupt,
 }
 
 /// The one-off schedule of a job.
@@ -76,24 +84,36 @@ impl<'a> OneOff<'a> {
         clear(self.aws, &self.group, &self.name).await
     }
 
-    /// Makes it, waits for its task, and deletes it.
-    pub async fn start(&self) -> Answer<Result<(Run, Task), NotStarted>> {
+    /// Whether one is there, and what it means; changes nothing.
+    pub async fn found(&self) -> Answer<Option<Found>> {
+        let (schedule, now) = self.aws.schedule_and_clock(&self.group, &self.name).await?;
+        Ok(schedule.map(|schedule| one_off::found(&schedule, now)))
+    }
+
+    /// Makes it: from here on it fires, unless it is deleted.
+    pub async fn make(&self) -> Answer<Result<Made, NotStarted>> {
         let parts = self.task.parts();
-        let family = parts.task_definition.family();
         let starter = self.task.via_scheduler("").started_by().to_owned();
-        let mut known = self.aws.tasks_of(&parts.cluster, family, &starter).await?;
+        let known = self.aws.tasks_of(&parts.cluster, parts.task_definition.family(), &starter).await?;
         let mut interrupt = Interrupt::listen();
-        let due = match self.create(&mut interrupt).await {
-            Ok(Ok(due)) => due,
-            Ok(Err(Interrupted)) => return Ok(Err(NotStarted::Interrupted)),
+        match self.create(&mut interrupt).await {
+            Ok(Ok(due)) => Ok(Ok(Made { due, starter, known, interrupt })),
+            Ok(Err(Interrupted)) => Ok(Err(NotStarted::Interrupted)),
             Err(error) => {
                 // What was refused is not there, and what somebody else made stays; a lost answer may be one to a yes.
                 if matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Other) {
                     self.delete().await;
                 }
-                return Ok(Err(NotStarted::Refused(error)));
+                Ok(Err(NotStarted::Refused(error)))
             }
-        };
+        }
+    }
+
+    /// Waits for its task, and deletes it.
+    pub async fn wait_for_task(&self, made: Made) -> Answer<Result<(Run, Task), NotStarted>> {
+        let parts = self.task.parts();
+        let family = parts.task_definition.family();
+        let Made { due, starter, mut known, mut interrupt } = made;
         let waited = self.wait(&mut known, &starter, due, &mut interrupt).await;
         self.delete().await;
         match waited? {
@@ -208,7 +228,7 @@ impl<'a> OneOff<'a> {
     }
 
     /// On every way out.
-    async fn delete(&self) {
+    pub async fn delete(&self) {
         match self.aws.delete_schedule(&self.group, &self.name).await {
             Ok(()) => {}
             Err(error) if error.kind == ErrorKind::NotFound => {}

@@ -20,6 +20,9 @@ const PAUSE: Duration = Duration::from_millis(300);
 /// How many of the last lines are kept, for whoever looks back.
 const KEPT: usize = 20;
 
+/// What a task that has stopped has printed is read to its end.
+const ALL: usize = usize::MAX;
+
 /// One log stream, read on and on.
 pub struct Tail<'a> {
     aws: &'a Aws,
@@ -65,10 +68,11 @@ impl<'a> Tail<'a> {
         &self.report
     }
 
-    /// Shows what is new; says whether there was anything.
-    pub async fn pull(&mut self, progress: &mut Progress) -> bool {
+    /// Shows what is new, up to so many pages, since a container may print faster than it is read; says whether there was anything.
+    pub async fn pull(&mut self, progress: &mut Progress, pages: usize) -> bool {
         let mut any = false;
-        while let Some(Page { events, token, is_last }) = self.page(self.place.token.clone()).await {
+        for _ in 0..pages {
+            let Some(Page { events, token, is_last }) = self.page(self.place.token.clone()).await else { break };
             for event in events {
                 any = true;
                 *self.seen.entry(fingerprint(&event)).or_default() += 1;
@@ -87,7 +91,7 @@ impl<'a> Tail<'a> {
 
     /// Reads on after the task has stopped until nothing has come for as long as `enough` says.
     pub async fn drain(&mut self, progress: &mut Progress, enough: impl Fn(&Report) -> Duration) {
-        self.pull(progress).await;
+        self.pull(progress, ALL).await;
         let mut quiet_since = Instant::now();
         while self.stream.is_some() {
             // What cannot be read is not quiet.
@@ -98,7 +102,7 @@ impl<'a> Tail<'a> {
                 quiet_since = Instant::now();
             }
             tokio::time::sleep(PAUSE).await;
-            if self.pull(progress).await || self.failing_since.is_some() {
+            if self.pull(progress, ALL).await || self.failing_since.is_some() {
                 quiet_since = Instant::now();
             }
         }

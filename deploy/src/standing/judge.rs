@@ -32,6 +32,10 @@ pub fn judge(desired: &Desired, live: &Live, plan: &Plan, facts: &Facts, program
     let dead_letter_queue = bench.queue();
     bench.newest_run();
     let running = facts.running.as_ref().map_err(|why| bench.unseen.push(why.clone())).ok();
+    let one_off = facts.one_off.clone().unwrap_or_else(|why| {
+        bench.unseen.push(why);
+        None
+    });
     let runs_unknown = match &facts.log {
         Log::Read { .. } => None,
         Log::Dark(why) => Some(bench.dark(why)),
@@ -56,6 +60,7 @@ pub fn judge(desired: &Desired, live: &Live, plan: &Plan, facts: &Facts, program
         overridden,
         newer_revisions: newer(desired, live),
         running: running.cloned(),
+        one_off,
         runs: facts.runs.iter().take(facts.shown).cloned().collect(),
         runs_unknown,
         overdue,

@@ -31,6 +31,8 @@ pub struct Facts {
     pub log: Log,
     /// The tasks of the job that run, or why that was not seen.
     pub running: Result<Vec<RunningTask>, String>,
+    /// The one-off schedule of a run by Scheduler, when one is still to fire, or why that was not seen.
+    pub one_off: Result<Option<String>, String>,
     /// The dead-letter queue and how full it is, when there is one.
     pub queue: Option<(String, Result<u64, String>)>,
 }
@@ -77,6 +79,8 @@ pub struct Standing {
     pub newer_revisions: Vec<NewerRevision>,
     /// The tasks that run now; `null` when that was not seen.
     pub running: Option<Vec<RunningTask>>,
+    /// The one-off schedule that is still to start a task, when there is one.
+    pub one_off: Option<String>,
     /// The last runs, newest first.
     pub runs: Vec<PastRun>,
     /// Why they are not known, when they are not.

@@ -41,6 +41,9 @@ pub fn lines(standing: &Standing, program: &str) -> Vec<String> {
         let id = task.task.rsplit('/').next().unwrap_or_default();
         screen.line("running", format!("{id}, started {}", task.started));
     }
+    if let Some(one_off) = &standing.one_off {
+        screen.line("one-off", format!("{one_off} starts a task within three minutes; disable deletes it"));
+    }
     screen.overdue(&standing.overdue);
     if let Some(Queue { arn, depth: Some(depth) }) = &standing.dead_letter_queue {
         screen.line("dlq", format!("{depth} in {}", arn.rsplit(':').next().unwrap_or_default()));

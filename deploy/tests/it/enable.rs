@@ -1,9 +1,11 @@
 //! `enable`: every way in which it must say no, changing nothing.
 
+use deploy::cloud::Roles;
 use deploy::receipt::{Owner, Receipt};
 use geuneul::{Outcome, RunReport};
 use serde_json::json;
 
+use crate::inside;
 use crate::scene::{JOB, Scene, report, snapshot};
 
 #[test]
@@ -182,4 +184,53 @@ fn without_a_receipt_it_takes_a_word_and_the_word_stays_until_a_run_is_proven() 
     assert!(scene.receipt().contains("\"verified\":{"), "{}", scene.receipt());
     let said = scene.transcript(&["status"]);
     assert!(said.contains("exit code: 0") && !said.contains("WITHOUT A PROOF"), "{said}");
+}
+
+#[test]
+fn whatever_keeps_scheduler_or_the_task_from_starting_after_the_proof_keeps_the_gate_shut() {
+    let scene = Scene::applied();
+    let role = format!("{JOB}-scheduler");
+    let prove = || drop(scene.expect(&["trigger-now"], 0));
+    let refused = |what: &str| {
+        let said = scene.refusal(&["enable"]);
+        assert!(said.contains("the scheduler's role moved since"), "{what}: {said}");
+    };
+    let denies = |action: &str| json!({ "Effect": "Deny", "Action": action, "Resource": "*" });
+    prove();
+    scene.put_role_policy(&role, "x", &denies("*"));
+    refused("an inline policy");
+    prove();
+    scene.put_role_policy(&role, "x", &denies("ecs:*"));
+    refused("what an inline policy says");
+    prove();
+    scene.attach_policy(&role, "arn:aws:iam::aws:policy/ReadOnlyAccess");
+    refused("an attached policy");
+    prove();
+    inside::run(async {
+        let boundary = "arn:aws:iam::aws:policy/ReadOnlyAccess";
+        inside::cloud(&scene).await.put_boundary(&role, boundary).await.unwrap();
+    });
+    refused("a boundary");
+    let said = scene.transcript(&["plan"]);
+    assert!(said.contains("boundary  arn:aws:iam::aws:policy/ReadOnlyAccess, not ours: it stays"), "{said}");
+
+    prove();
+    let receipt = scene.receipt();
+    scene.call("logs", "DeleteLogGroup", &json!({ "logGroupName": scene.world.log_group }));
+    snapshot!(scene, ["plan"]);
+    snapshot!(scene, ["trigger-now"]);
+    let said = scene.refusal(&["enable"]);
+    assert!(said.contains("log group /ecs/geuneul: not found"), "{said}");
+    assert_eq!(scene.receipt(), receipt, "a run that would not start costs no proof");
+}
+
+#[test]
+fn a_word_for_what_is_on_already_replaces_no_proof() {
+    let scene = Scene::applied();
+    scene.expect(&["trigger-now"], 0);
+    scene.expect(&["enable"], 0);
+    let old = resealed(&scene.receipt(), jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * 8));
+    scene.put_receipt(&old);
+    snapshot!(scene, ["enable", "--without-receipt", "--reason=why"]);
+    assert_eq!(scene.receipt(), old);
 }

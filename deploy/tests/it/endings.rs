@@ -178,7 +178,32 @@ fn what_lacks_something_to_start_with() {
     ends(&scene, "never-started__log_denied");
     scene.put_role_policy("geuneul-execution", "no-logs", &reads("Allow"));
     scene.call("logs", "DeleteLogGroup", &json!({ "logGroupName": scene.world.log_group }));
+    // Who sees that it is gone starts nothing.
+    scene.aws.deny("logs:DescribeLogGroups").unwrap();
     ends(&scene, "never-started__no_log_group");
+}
+
+#[test]
+fn a_run_that_was_not_alone_proves_nothing() {
+    let scene = Scene::applied();
+    let go = scene.path().join("go");
+    // Whoever was started without the schedule's overrides goes on and on.
+    scene.next_script(&format!(
+        "[ -n \"$INGEST_TRIGGER\" ] || exec sleep 600\nuntil [ -e {} ]; do sleep 0.1; done\nprintf '%s\\n' '{}'\n",
+        go.display(),
+        report().to_line().replace(&report().started_at, r#"'"$(date -u +%Y-%m-%dT%H:%M:%SZ)"'"#)
+    ));
+    ends_while(&scene, "beside", &TRIGGER, "task RUNNING", |_| {
+        let network = json!({ "awsvpcConfiguration": { "subnets": scene.world.subnets } });
+        let request = json!({
+            "cluster": scene.world.cluster, "taskDefinition": scene.world.family, "launchType": "FARGATE",
+            "networkConfiguration": network, "startedBy": format!("geuneul-deploy/scheduled/{JOB}"),
+        });
+        let answer = scene.call("ecs", "RunTask", &request);
+        assert_eq!(answer["tasks"].as_array().map(Vec::len), Some(1), "{answer}");
+        std::fs::write(&go, "").unwrap();
+    });
+    assert!(scene.receipt().contains(r#""void":{"#), "{}", scene.receipt());
 }
 
 #[test]

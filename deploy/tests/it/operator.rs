@@ -249,3 +249,23 @@ fn a_program_reads_one_document() {
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!((keys(&proven), keys(&failed)), (keys(&left), keys(&left)));
 }
+
+#[test]
+fn a_log_that_never_pauses_neither_outlives_its_reader_nor_the_timeout() {
+    let scene = Scene::applied();
+    scene.next_script("while :; do echo crawling; done");
+    scene.aws.forget_calls().unwrap();
+    scene.expect(&["trigger-now", "--timeout=3s"], 4);
+    // Between two looks at the task and the clock, a few pages at most.
+    let calls = scene.aws.calls().unwrap();
+    let pages = calls.split(|call| call.action != "GetLogEvents").map(<[_]>::len).max();
+    assert!(pages.is_some_and(|pages| (1..=20).contains(&pages)), "{pages:?}");
+
+    let mut command = scene.deploy(&["logs", "--follow"]);
+    let mut deploy = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(deploy.stdout.take().unwrap());
+    lines.read_line(&mut String::new()).unwrap();
+    drop(lines);
+    assert_eq!(deploy.wait().unwrap().code(), Some(0));
+    scene.expect(&["disable", "--stop-running"], 0);
+}

@@ -59,6 +59,7 @@ fn what_decides_has_no_io_no_async_and_no_clock() {
         "terraform.rs",
         "receipt.rs",
         "scheduled_path.rs",
+        "sealed.rs",
         "run/judge.rs",
         "run/ending.rs",
         "run/readable.rs",

@@ -319,6 +319,9 @@ impl Stage<'_> {
                 (warrant, true)
             }
         };
+        if by_word && was_on {
+            return; // A word is for switching on.
+        }
         if let gate::Ground::Overridden(overridden) = warrant.ground() {
             self.keep(&desired.receipt_parameter, &Receipt::Overridden(overridden.clone()), &desired);
             self.proven = None;

@@ -100,7 +100,15 @@ fn run(started_at: &str, trigger: Trigger, outcome: Outcome) -> PastRun {
 
 fn facts(clock: &str) -> Facts {
     let log = Log::Read { keeps: None };
-    Facts { clock: moment(clock), runs: Vec::new(), shown: 5, log, running: Ok(Vec::new()), queue: None }
+    Facts {
+        clock: moment(clock),
+        runs: Vec::new(),
+        shown: 5,
+        log,
+        running: Ok(Vec::new()),
+        one_off: Ok(None),
+        queue: None,
+    }
 }
 
 /// The screen, and what it ends with.

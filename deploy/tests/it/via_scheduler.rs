@@ -216,9 +216,11 @@ fn what_scheduler_was_told_is_read_from_the_dead_letter_queue() {
 #[test]
 fn a_schedule_that_is_refused_starts_nothing_and_a_slow_iam_is_waited_for() {
     let scene = Scene::applied();
+    scene.expect(&["trigger-now"], 0);
+    let proven = scene.receipt();
     scene.aws.deny("iam:PassRole").unwrap();
     snapshot!(scene, ["trigger-now", "--via-scheduler"]);
-    assert!(scene.receipt().contains("Scheduler started no task"), "{}", scene.receipt());
+    assert_eq!(scene.receipt(), proven, "what was not begun costs no proof");
     scene.aws.allow("iam:PassRole").unwrap();
 
     let role = format!("{JOB}-scheduler");
@@ -260,10 +262,16 @@ fn a_run_of_the_schedule_itself_is_recorded_before_a_new_run_begins() {
 #[test]
 fn an_interrupted_wait_leaves_nothing_that_fires() {
     let scene = Scene::applied();
-    let waiting = Waiting::begin(&scene, &VERB);
-    waiting.signal("-INT");
-    said!(waiting.end());
-    assert_eq!(stored(&scene), None);
+    for signal in ["-TERM", "-HUP", "-INT"] {
+        let waiting = Waiting::begin(&scene, &VERB);
+        waiting.signal(signal);
+        let said = waiting.end();
+        assert!(said.starts_with("exit code: Some(4)"), "{signal}: {said}");
+        assert_eq!(stored(&scene), None, "{signal}");
+        if signal == "-INT" {
+            said!(said);
+        }
+    }
     assert!(scene.aws.advance(Duration::from_secs(180)).unwrap().is_empty());
     assert!(scene.receipt().contains("interrupted"), "{}", scene.receipt());
 }
@@ -279,6 +287,10 @@ fn what_a_killed_run_leaves_behind_is_nobodys_drift_and_is_removed() {
     leave_one_behind();
     // It may be somebody else's, who waits for it.
     snapshot!(scene, ["trigger-now", "--via-scheduler"]);
+    let refused = scene.refusal(&["trigger-now"]);
+    assert!(refused.contains("is still to fire"), "{refused}");
+    let said = scene.transcript(&["status"]);
+    assert!(said.contains("  one-off   library-sync/once.library-sync starts a task"), "{said}");
     scene.expect(&["plan", "--detailed-exitcode"], 0);
     scene.expect(&["apply", "--disabled", "--yes"], 0);
     assert!(stored(&scene).is_some(), "apply leaves alone what is still to fire");
@@ -294,6 +306,11 @@ fn what_a_killed_run_leaves_behind_is_nobodys_drift_and_is_removed() {
     waiting.fire();
     let said = waiting.end();
     assert!(said.contains("removed the one-off schedule library-sync/once.library-sync"), "{said}");
+
+    // The stop control stops it too.
+    leave_one_behind();
+    snapshot!(scene, ["disable"]);
+    assert_eq!(stored(&scene), None);
 
     leave_one_behind();
     snapshot!(scene, ["destroy", "--yes"]);

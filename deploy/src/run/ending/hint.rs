@@ -21,6 +21,19 @@ impl Ending {
                     "put right what is wrong on the way: {program} plan shows what {program} apply would do about it"
                 )
             }
+            Ending::NothingStarted { way: Way::WrongAndGiven, .. } => format!(
+                "the scheduler's role is yours: give it what `{program} iam --for scheduler` prints\n\
+                 for everything else that is wrong: {program} plan"
+            ),
+            Ending::NothingStarted { way: Way::NotTaken { hint }, .. } => hint.clone(),
+            Ending::NothingStarted { way: Way::InOrder, .. } => format!(
+                "to hear ECS's own reason: {program} trigger-now\n\
+                 if that one starts, it was capacity, or something that cannot be read from here: a service control policy"
+            ),
+            Ending::Beside { task, .. } => {
+                let id = task.rsplit('/').next().unwrap_or(task);
+                format!("wait until it has stopped: {program} attach {id}\nor end it: {program} stop {id}")
+            }
             Ending::TimedOut { task, .. } => {
                 format!("follow it again: {program} attach {task}\n--timeout waits longer")
             }
@@ -40,6 +53,10 @@ impl Ending {
             Ending::Failed { .. } if self.is_usage() => {
                 "compare the command in deploy.toml with the --help of the image's version".to_owned()
             }
+            Ending::Failed { outcomes, .. } if outcomes.contains(&Outcome::Misconfigured) => format!(
+                "look at the container's key, database settings and schema; its log says which\n\
+                 if it is the value of a secret: put the right one where its `from` says, then: {program} apply --disabled --rotate NAME"
+            ),
             Ending::Failed { others, .. } if !others.is_empty() => {
                 "when an essential container ends, the others are killed: look at why the other one ended first"
                     .to_owned()
@@ -66,10 +83,6 @@ impl Ending {
             Ending::NothingStarted { way: Way::NotGone, .. } => {
                 "find out who else changes schedules in that group, then trigger it again"
             }
-            Ending::NothingStarted { .. } => {
-                "trigger it again later; subnets in several availability zones make a lack of capacity rarer\n\
-                 if it happens twice, look for what cannot be read from here: a service control policy, a permissions boundary"
-            }
             Ending::Vanished => "try again; if it happens twice, look for RunTask in CloudTrail",
             Ending::Interrupted => "trigger it again",
             Ending::NoExitCode { .. } => {
@@ -78,9 +91,6 @@ impl Ending {
             Ending::StoppedByPerson { .. } => "trigger it again when nobody needs it stopped",
             Ending::TakenAway { .. } => {
                 "trigger it again; a job that may not be interrupted belongs on FARGATE, not on FARGATE_SPOT"
-            }
-            Ending::Failed { outcomes, .. } if outcomes.contains(&Outcome::Misconfigured) => {
-                "look at the container's key, database settings and schema; its log says which"
             }
             Ending::Failed { exit_code: 137, .. } => {
                 "killed by force: for its memory, or because it did not end within its stop timeout"
@@ -117,6 +127,8 @@ impl Ending {
                 "does the container print a line that it was given, or is its clock wrong? Only the run's own report counts"
             }
             Ending::NotPlaced(_)
+            | Ending::NothingStarted { .. }
+            | Ending::Beside { .. }
             | Ending::Refused(_)
             | Ending::TimedOut { .. }
             | Ending::Detached { .. }
@@ -190,6 +202,8 @@ fn known_start_hint(reason: &str) -> Option<&'static str> {
         "the subnet has no way to SSM, ECR or the logs: a NAT, VPC endpoints, or assign_public_ip = true in a public subnet"
     } else if has("apacity") || has("RESOURCE:") {
         "try again later; subnets in several availability zones make it rarer"
+    } else if has("ubnet") || has("ecurity group") {
+        "compare `subnets` and `security_groups` in deploy.toml with: aws ec2 describe-subnets, aws ec2 describe-security-groups"
     } else if has("CannotStartContainer") {
         "the image's entry point cannot be run: is it built for this architecture?"
     } else {
