@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::Context;
-use super::tasks_of_job::{OurTask, ours, refuse_elsewhere, scheduled_run, started_by, stream};
+use super::tasks_of_job::{OurTask, ours, reference, refuse_elsewhere, scheduled_run, started_by, stream};
 use super::watched::{duration, look_back};
 use crate::config::Proof;
 use crate::exit::{Exit, Stop};
@@ -23,6 +23,7 @@ use crate::run::progress::Lines;
 #[derive(Debug, Args)]
 pub struct AttachArgs {
     /// The task, by its id or ARN
+    #[arg(value_parser = reference)]
     task: String,
     /// How long to wait for the task to stop: 90s, 30m, 2h
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = duration)]
