@@ -16,7 +16,7 @@ use crate::model::run_task::{OCCURRENCE_VARIABLE, Occurrence, Run, RunTask, Star
 use crate::model::task::Task;
 use crate::run::ending::Ending;
 use crate::run::follow::{UNKNOWN_FOR, Watch, Watched, follow};
-use crate::run::judge::judge;
+use crate::run::judge::{filled_in, judge};
 use crate::run::progress::Lines;
 
 /// The flags of `deploy attach`.
@@ -52,6 +52,13 @@ pub async fn run(context: &Context, args: AttachArgs) -> anyhow::Result<Exit> {
     let judged = match starter {
         Starter::Run => ended_with_0(&watched, name),
         Starter::Schedule | Starter::Trigger | Starter::OneOff => {
+            // Such a schedule is none of ours to compare with, and the task itself says what is wrong.
+            if let Some(code) = watched.task.container(name).and_then(|container| container.exit_code)
+                && let Err(ending) = filled_in(&watched.task, code)
+            {
+                look_back(&watched);
+                return Err(not_well(context, &ending).into());
+            }
             let asked = as_started(&scheduled_run(context, &desired).await?, starter, &watched.task, name);
             judge(&asked, &watched.task, &watched.report, proof).map(drop)
         }

@@ -162,7 +162,8 @@ impl Draft<'_> {
             && found_differences.is_empty()
         {
             let (old, new) = (Some(error.to_string().into()), Some("as deploy writes it".into()));
-            let path = if matches!(error, InputError::Escaped) { "Target.Input.escapes" } else { "Target.Input.keys" };
+            let path =
+                if matches!(error, InputError::Escaped) { "Target.Input.placeholder" } else { "Target.Input.keys" };
             found_differences.push(Difference { path: path.to_owned(), old, new });
         }
         let (state, wanted_state) = (found.state(), step.schedule.state());
