@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 
 use croner::errors::CronError;
 use croner::parser::{CronParser, Seconds, Year};
-use croner::{CivilDateTime, CronDateTime, Resolution, Weekday};
+use croner::{CivilDateTime, Cron, CronDateTime, Resolution, Weekday};
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, Timestamp, ZonedDateTime};
@@ -42,13 +42,7 @@ pub fn next(expression: &str, zone: &str, after: Timestamp, count: usize) -> Res
     let fields = expression.strip_prefix("cron(").and_then(|rest| rest.strip_suffix(')'));
     let fields = fields.ok_or_else(|| FireTimeError::NotCron(expression.to_owned()))?;
     let wrong = |why: String| FireTimeError::Cron { expression: expression.to_owned(), why };
-    if fields.split_whitespace().count() != 6 {
-        return Err(wrong("six fields are expected".to_owned()));
-    }
-    // Sunday is 1 for AWS; a year needs seconds beside it here.
-    let parser = CronParser::builder().seconds(Seconds::Required).year(Year::Required).alternative_weekdays(true);
-    let fields: Vec<_> = fields.split_whitespace().zip(LAST).map(|(field, last)| open_ended(field, last)).collect();
-    let cron = parser.build().parse(&format!("0 {}", fields.join(" "))).map_err(|error| wrong(error.to_string()))?;
+    let cron = parse(fields).map_err(wrong)?;
     let zone = TimeZone::get(zone).map_err(|_| FireTimeError::Zone(zone.to_owned()))?;
     let mut wall = Wall(after.to_zoned_datetime(zone.clone()).datetime());
     let mut found = Vec::new();
@@ -71,8 +65,7 @@ pub fn next(expression: &str, zone: &str, after: Timestamp, count: usize) -> Res
 pub fn skipped(expression: &str, zone: &str, after: Timestamp) -> Option<DateTime> {
     const YEARS: i16 = 12;
     let fields = expression.strip_prefix("cron(")?.strip_suffix(')')?;
-    let parser = CronParser::builder().seconds(Seconds::Required).year(Year::Required).alternative_weekdays(true);
-    let cron = parser.build().parse(&format!("0 {fields}")).ok()?;
+    let cron = parse(fields).ok()?;
     let zone = TimeZone::get(zone).ok()?;
     let last = after.to_zoned_datetime(zone.clone()).year() + YEARS;
     // Only where the clocks move is anything skipped, which most zones do twice a year and many never.
@@ -91,6 +84,20 @@ pub fn skipped(expression: &str, zone: &str, after: Timestamp) -> Option<DateTim
         }
     }
     None
+}
+
+/// The six fields as AWS reads them.
+fn parse(fields: &str) -> Result<Cron, String> {
+    let fields: Vec<_> = fields.split_whitespace().collect();
+    if fields.len() != 6 {
+        return Err("six fields are expected".to_owned());
+    }
+    let mut fields: Vec<_> = fields.into_iter().zip(LAST).map(|(field, last)| open_ended(field, last)).collect();
+    // A weekday of L alone is the week's last day, Saturday; the parser here knows only 6L, the month's last Friday.
+    fields[4] = fields[4].split(',').map(|part| if part == "L" { "7" } else { part }).collect::<Vec<_>>().join(",");
+    // Sunday is 1 for AWS; a year needs seconds beside it here.
+    let parser = CronParser::builder().seconds(Seconds::Required).year(Year::Required).alternative_weekdays(true);
+    parser.build().parse(&format!("0 {}", fields.join(" "))).map_err(|error| error.to_string())
 }
 
 /// The last value of each field.

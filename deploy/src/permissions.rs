@@ -328,7 +328,8 @@ impl Draft<'_> {
         self.allow(&["ssm:ListTagsForResource", "ssm:DeleteParameter"], parameters);
         self.allow(&["ecs:DescribeTaskDefinition"], everything());
         if !self.desired.parameters.is_empty() {
-            self.allow(&["iam:GetRolePolicy", "iam:DeleteRolePolicy"], self.execution_role());
+            let reads = ["iam:ListRolePolicies", "iam:ListAttachedRolePolicies", "iam:GetRolePolicy"];
+            self.allow(&[&reads[..], &["iam:DeleteRolePolicy"]].concat(), self.execution_role());
         }
         let role = vec![self.desired.role.arn.clone()];
         self.allow(&["iam:GetRole"], role.clone());

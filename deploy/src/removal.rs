@@ -6,11 +6,11 @@
 
 use std::fmt;
 
-use crate::desired::{Desired, SCHEDULER_POLICY_NAME, role_name};
-use crate::model::{Group, Live, Parameter, Schedule, Seen, State, tags};
+use crate::desired::{Desired, SCHEDULER_POLICY_NAME, WantedParameter, role_name};
+use crate::model::{Group, Live, Parameter, PolicyDocument, Schedule, Seen, State, tags};
 use crate::observe::execution_role;
 use crate::one_off;
-use crate::plan::granted_in_other_region;
+use crate::plan::{granted_in_other_region, grants};
 use crate::templates::EXECUTION_POLICY_SID;
 
 /// One deletion.
@@ -82,9 +82,22 @@ pub struct Left {
     pub unread: bool,
 }
 
+/// An inline policy on the execution role that is not this job's, and what it says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherPolicy {
+    /// Its name.
+    pub name: String,
+    /// What it says.
+    pub document: PolicyDocument,
+}
+
 /// What a plan does not look at, and a deletion must.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beside {
+    /// What the other jobs of the file want.
+    pub jobs: Vec<Desired>,
+    /// The other inline policies of the execution role, which may let another job read a parameter of ours.
+    pub policies: Seen<Vec<OtherPolicy>>,
     /// Every schedule of the group.
     pub schedules: Seen<Vec<String>>,
     /// The parameter of the receipt.
@@ -107,13 +120,20 @@ pub fn removals(desired: &Desired, live: &Live, beside: &Beside) -> Removals {
     let mut plan = Removals::default();
     plan.schedule_and_group(desired, live, beside);
     let fires_on = live.schedule != Seen::Absent && plan.steps.is_empty();
-    plan.scheduler_role(desired, live);
+    plan.scheduler_role(desired, live, beside);
     plan.execution_policy(desired, live);
     plan.parameter(&beside.receipt, &desired.receipt_parameter, "the receipt", &desired.job.name);
     let (path, name) = (&beside.scheduled_path, &desired.scheduled_path_parameter);
     plan.parameter(path, name, "the record of the scheduled path", &desired.job.name);
     for (wanted, seen) in desired.parameters.iter().zip(&live.parameters) {
-        plan.parameter(seen, &wanted.name, &format!("the secret {}", wanted.env), &desired.job.name);
+        match beside.reader(wanted) {
+            Seen::Present(why) if *seen != Seen::Absent => plan.leave(format!("parameter {}", wanted.name), why),
+            Seen::Hidden { why } if *seen != Seen::Absent => {
+                let why = format!("whether another job reads it: {why}");
+                plan.unread(format!("parameter {}", wanted.name), &why);
+            }
+            _ => plan.parameter(seen, &wanted.name, &format!("the secret {}", wanted.env), &desired.job.name),
+        }
     }
     if fires_on {
         for step in std::mem::take(&mut plan.steps) {
@@ -122,6 +142,24 @@ pub fn removals(desired: &Desired, live: &Live, beside: &Beside) -> Removals {
     }
     plan.task_definition(desired, live);
     plan
+}
+
+impl Beside {
+    /// Why somebody else still needs a secret's parameter. What is deleted there cannot be restored.
+    fn reader(&self, parameter: &WantedParameter) -> Seen<String> {
+        let names_it = |other: &&Desired| other.parameters.iter().any(|one| one.arn == parameter.arn);
+        if let Some(other) = self.jobs.iter().find(names_it) {
+            return Seen::Present(format!("job {} of this file names it too", other.job.name));
+        }
+        match &self.policies {
+            Seen::Absent => Seen::Absent,
+            Seen::Hidden { why } => Seen::Hidden { why: why.clone() },
+            Seen::Present(policies) => policies
+                .iter()
+                .find(|one| grants(&one.document, &parameter.arn))
+                .map_or(Seen::Absent, |one| Seen::Present(format!("policy {} lets others read it too", one.name))),
+        }
+    }
 }
 
 impl Removals {
@@ -183,7 +221,7 @@ impl Removals {
         }
     }
 
-    fn scheduler_role(&mut self, desired: &Desired, live: &Live) {
+    fn scheduler_role(&mut self, desired: &Desired, live: &Live, beside: &Beside) {
         let name = desired.role.name.clone();
         let thing = format!("role {name}");
         let found = match &live.scheduler_role {
@@ -194,6 +232,9 @@ impl Removals {
         };
         if !desired.owns_role(&found.tags) {
             return self.leave(thing, "not ours: its tags are not those of this job");
+        }
+        if let Some(other) = beside.jobs.iter().find(|other| other.role.arn == desired.role.arn) {
+            return self.leave(thing, format!("the schedule of job {} uses it too", other.job.name));
         }
         let policies = match &live.scheduler_role_policies {
             Seen::Absent => return,

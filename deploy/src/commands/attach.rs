@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::Context;
-use super::tasks_of_job::{OurTask, ours, refuse_elsewhere, scheduled_run, started_by, stream};
+use super::tasks_of_job::{OurTask, ours, reference, refuse_elsewhere, scheduled_run, started_by, stream};
 use super::watched::{duration, look_back};
 use crate::config::Proof;
 use crate::exit::{Exit, Stop};
@@ -16,13 +16,14 @@ use crate::model::run_task::{OCCURRENCE_VARIABLE, Occurrence, Run, RunTask, Star
 use crate::model::task::Task;
 use crate::run::ending::Ending;
 use crate::run::follow::{UNKNOWN_FOR, Watch, Watched, follow};
-use crate::run::judge::judge;
+use crate::run::judge::{filled_in, judge};
 use crate::run::progress::Lines;
 
 /// The flags of `deploy attach`.
 #[derive(Debug, Args)]
 pub struct AttachArgs {
     /// The task, by its id or ARN
+    #[arg(value_parser = reference)]
     task: String,
     /// How long to wait for the task to stop: 90s, 30m, 2h
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = duration)]
@@ -51,6 +52,13 @@ pub async fn run(context: &Context, args: AttachArgs) -> anyhow::Result<Exit> {
     let judged = match starter {
         Starter::Run => ended_with_0(&watched, name),
         Starter::Schedule | Starter::Trigger | Starter::OneOff => {
+            // Such a schedule is none of ours to compare with, and the task itself says what is wrong.
+            if let Some(code) = watched.task.container(name).and_then(|container| container.exit_code)
+                && let Err(ending) = filled_in(&watched.task, code)
+            {
+                look_back(&watched);
+                return Err(not_well(context, &ending).into());
+            }
             let asked = as_started(&scheduled_run(context, &desired).await?, starter, &watched.task, name);
             judge(&asked, &watched.task, &watched.report, proof).map(drop)
         }

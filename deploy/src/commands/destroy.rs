@@ -3,16 +3,17 @@
 use std::io::{BufRead, IsTerminal};
 
 use clap::Args;
+use futures_util::future::try_join_all;
 
 use super::Context;
-use crate::cloud::{Answer, CloudError, Parameters, Schedules, seen};
-use crate::desired::Desired;
+use crate::cloud::{Answer, CloudError, Parameters, Roles, Schedules, seen};
+use crate::desired::{Desired, role_name};
 use crate::exit::{Exit, Stop};
 use crate::explain;
 use crate::model::{Live, Seen};
-use crate::observe::observe;
+use crate::observe::{execution_role, observe};
 use crate::one_off;
-use crate::removal::{Beside, Removal, Removals, removals};
+use crate::removal::{Beside, OtherPolicy, Removal, Removals, removals};
 
 /// The flags of `deploy destroy`.
 #[derive(Debug, Args)]
@@ -55,8 +56,28 @@ async fn look_beside(context: &Context, desired: &Desired, live: &Live) -> anyho
     };
     let receipt = async { seen(aws.parameter(&desired.receipt_parameter).await) };
     let path = async { seen(aws.parameter(&desired.scheduled_path_parameter).await) };
-    let (schedules, receipt, path) = tokio::join!(schedules, receipt, path);
-    Ok(Beside { schedules: schedules?, receipt: receipt?, scheduled_path: path? })
+    let policies = async {
+        match execution_role(desired, &live.task_definition).filter(|_| !desired.parameters.is_empty()) {
+            Some(role) => seen(other_policies(context, desired, role_name(&role)).await),
+            None => Ok(Seen::Absent),
+        }
+    };
+    let (schedules, receipt, path, policies) = tokio::join!(schedules, receipt, path, policies);
+    let others = context.config.jobs.values().filter(|job| job.name != desired.job.name);
+    let jobs = others.map(|job| Desired::new(&context.config, job)).collect();
+    Ok(Beside { jobs, policies: policies?, schedules: schedules?, receipt: receipt?, scheduled_path: path? })
+}
+
+/// Every other inline policy of the execution role.
+async fn other_policies(context: &Context, desired: &Desired, role: &str) -> Answer<Vec<OtherPolicy>> {
+    let aws = &context.aws;
+    let names = aws.role_policies(role).await?.inline;
+    let others = names.into_iter().filter(|name| *name != desired.execution_policy_name());
+    let calls = others.map(|name| async move {
+        let document = aws.role_policy(role, &name).await?;
+        Ok(OtherPolicy { name, document })
+    });
+    try_join_all(calls).await
 }
 
 fn show(desired: &Desired, plan: &Removals) {

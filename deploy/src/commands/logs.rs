@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::Context;
-use super::tasks_of_job::{OurTask, newest, refuse_elsewhere, started_by, stream};
+use super::tasks_of_job::{OurTask, newest, reference, refuse_elsewhere, started_by, stream};
 use crate::cloud::TaskDefinitions;
 use crate::exit::{Exit, Stop};
 use crate::model::log::LogStream;
@@ -20,6 +20,7 @@ use crate::run::tail::Tail;
 #[derive(Debug, Args)]
 pub struct LogsArgs {
     /// The task, by its id or ARN; else the job's newest
+    #[arg(value_parser = reference)]
     task: Option<String>,
     /// Stay until the task has stopped
     #[arg(long)]

@@ -99,10 +99,6 @@ fn print(context: &Context, plan: &Plan, notes: &[String]) {
     for note in notes {
         out!("note: {note}");
     }
-    for refusal in plan.refusals.iter().filter(|refusal| refusal.cure != Some(Cure::Disabled)) {
-        out!("refused: {}", refusal.what);
-        out!("hint: {}", refusal.hint);
-    }
 }
 
 fn requests(plan: &Plan, desired: &Desired) {

@@ -6,7 +6,7 @@ use clap::Args;
 use tokio::time::Instant;
 
 use super::Context;
-use super::tasks_of_job::{OurTask, ours, refuse_elsewhere, started_by};
+use super::tasks_of_job::{OurTask, ours, reference, refuse_elsewhere, started_by};
 use crate::exit::{Exit, Stop};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::model::task::Task;
@@ -19,6 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 #[derive(Debug, Args)]
 pub struct StopArgs {
     /// The task, by its id or ARN
+    #[arg(value_parser = reference)]
     task: String,
     /// Why, for whoever looks at the task later
     #[arg(long, value_name = "TEXT", default_value = "stopped with `deploy stop`")]

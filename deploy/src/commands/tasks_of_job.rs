@@ -33,6 +33,14 @@ impl OurTask {
     }
 }
 
+/// A task as it is named on the command line. A variable that was never set comes as nothing, and must not be sent to AWS as a name.
+pub fn reference(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("it is empty; is the variable set?".to_owned()),
+        named => Ok(named.to_owned()),
+    }
+}
+
 /// Who asks, and from where: the wrong account or region is refused.
 pub async fn refuse_elsewhere(context: &Context, desired: &Desired) -> anyhow::Result<()> {
     Ok(check::same_place(desired, &context.aws.identity().await?)?)

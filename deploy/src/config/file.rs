@@ -233,14 +233,23 @@ fn placement(strategy: Vec<Spanned<ProviderTable>>, at: &Place<'_>) -> anyhow::R
     Ok(Launch::CapacityProviders(list))
 }
 
+/// What a tag of one's own may be called.
+const LEGAL_TAG: &str =
+    "1 to 128 characters; managed-by, job and region (in upper or lower case) and what begins with aws: are taken";
+
 fn more_tags(tags: BTreeMap<Spanned<String>, Spanned<String>>, at: &Place<'_>) -> anyhow::Result<Tags> {
     let mut found = Tags::new();
     for (key, value) in tags {
-        let key =
-            at.check(key, "a tag", "1 to 128 characters; managed-by, job and what begins with aws: are taken", |v| {
-                let reserved = v.to_ascii_lowercase().starts_with("aws:") || v == tags::MANAGED_BY.0 || v == tags::JOB;
-                (1..=128).contains(&v.chars().count()) && !reserved
-            })?;
+        let span = key.span();
+        let key = at.check(key, "a tag", LEGAL_TAG, |v| {
+            // For IAM `Job` and `job` are one key.
+            let taken = [tags::MANAGED_BY.0, tags::JOB, tags::REGION].iter().any(|ours| v.eq_ignore_ascii_case(ours));
+            (1..=128).contains(&v.chars().count()) && !taken && !v.to_ascii_lowercase().starts_with("aws:")
+        })?;
+        if let Some(other) = found.keys().find(|other| other.to_lowercase() == key.to_lowercase()) {
+            let hint = "keep one of them: for IAM, upper and lower case are the same key";
+            return Err(at.stop(Some(span), format!("tags {other} and {key} are one key"), hint));
+        }
         let value = at.check(value, "a tag's value", "up to 256 characters", |v| v.chars().count() <= 256)?;
         found.insert(key, value);
     }

@@ -89,7 +89,7 @@ impl Place<'_> {
     }
 
     pub(super) fn syntax(&self, error: &toml::de::Error) -> anyhow::Error {
-        let said = error.message().trim().replace('\n', ", ");
+        let said = without_rust(error.message().trim().replace('\n', ", "));
         let hint = syntax_hint(&said);
         self.stop(error.span(), said, hint)
     }
@@ -137,6 +137,21 @@ impl Place<'_> {
         let what = || format!("{key} is {:?}, which is not a number with m, h or d behind it", text.get_ref());
         parsed().ok_or_else(|| self.stop(Some(text.span()), what(), sample_line(key)))
     }
+}
+
+/// The parser's words for kinds of values, as TOML calls them.
+fn without_rust(said: String) -> String {
+    let Some((found, expected)) = said.rsplit_once(", expected ") else { return said };
+    let expected = match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more",
+        "a sequence" => "a list",
+        "a map" => "a table",
+        one if one.starts_with("struct ") => "a table",
+        other => other,
+    };
+    let found = found.replacen("invalid type: sequence", "invalid type: list", 1);
+    let found = found.replacen("invalid type: map", "invalid type: table", 1);
+    format!("{found}, expected {expected}")
 }
 
 /// The way out of what TOML itself does not take. Whoever reads it may have only the program, and no folder of samples beside it.

@@ -63,7 +63,8 @@ impl ScheduleTable {
                 ));
             }
             Some(path) => at.check(path, "role_path", "/ or /some/path/", |v| {
-                v.starts_with('/') && v.ends_with('/') && v.len() <= 512 && v.bytes().all(|b| b.is_ascii_graphic())
+                let slashes = v.starts_with('/') && v.ends_with('/') && !v.contains("//");
+                slashes && v.len() <= 512 && v.bytes().all(|b| b.is_ascii_graphic())
             })?,
             None => "/".to_owned(),
         };
@@ -75,18 +76,24 @@ impl ScheduleTable {
                     "a given role has its own boundary: keep one of them",
                 ));
             }
-            Some(arn) => Some(at.check(arn, "permissions_boundary", "the ARN of a managed policy", |v| {
-                v.starts_with("arn:") && v.contains(":iam::") && v.contains(":policy/")
-            })?),
+            Some(arn) => {
+                // AWS's own policies are of the account `aws`.
+                let of_aws = arn.get_ref().contains(":iam::aws:");
+                let here = if of_aws { here.of_any_account() } else { Here { ..*here } };
+                Some(at.check_here(arn, "permissions_boundary", "the ARN of a managed policy", &here, |v| {
+                    v.starts_with("arn:") && v.contains(":iam::") && v.contains(":policy/")
+                })?)
+            }
             None => None,
         };
         let dead_letter_queue = match self.dead_letter_queue {
             Some(arn) => {
                 Some(at.check(arn, "dead_letter_queue", "the ARN of a standard SQS queue (not .fifo)", |v| {
-                    v.starts_with("arn:")
-                        && v.split(':').nth(2) == Some("sqs")
-                        && v.split(':').count() == 6
-                        && !v.ends_with(".fifo")
+                    let ["arn", _, "sqs", region, account, name] = v.split(':').collect::<Vec<_>>()[..] else {
+                        return false;
+                    };
+                    let digits = account.len() == 12 && account.bytes().all(|b| b.is_ascii_digit());
+                    digits && is_name(region, "-", 64) && is_name(name, "-_", 80)
                 })?)
             }
             None => None,

@@ -29,6 +29,8 @@ fn the_words_of_aws() {
     assert_eq!(first("cron(0 0 L * ? *)"), "Mon 2026-11-30 00:00");
     assert_eq!(first("cron(0 8 ? * 2#1 *)"), "Mon 2026-12-07 08:00");
     assert_eq!(first("cron(0 8 ? * 6L *)"), "Fri 2026-12-25 08:00");
+    assert_eq!(first("cron(0 8 ? * L *)"), "Sat 2026-12-05 08:00");
+    assert_eq!(first("cron(0 8 ? * MON,L *)"), "Mon 2026-11-30 08:00");
     assert_eq!(first("cron(5/15 0/6 * * ? *)"), "Sun 2026-11-29 06:05");
     assert_eq!(first("cron(0 9 31 * ? 2027)"), "Sun 2027-01-31 09:00");
     assert_eq!(times("cron(0 4 1 * ? 2020)", "UTC", "2026-11-29T03:00:00Z"), Vec::<String>::new());

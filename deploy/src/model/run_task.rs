@@ -216,6 +216,11 @@ impl RunTask {
         if theirs != ours {
             return Err(InputError::NotAsWritten(first_difference("", &theirs, &ours)));
         }
+        // JSON reads an escaped < as <, but Scheduler looks for the letter itself.
+        let placeholders = |text: &str| text.matches(SCHEDULED_TIME).count();
+        if placeholders(input) != placeholders(&task.scheduler_input()) {
+            return Err(InputError::Escaped);
+        }
         Ok(task)
     }
 
@@ -301,6 +306,11 @@ pub enum InputError {
     /// A value that deploy would have written otherwise.
     #[error("the Input is not as deploy writes it: {0}")]
     NotAsWritten(String),
+    /// The same JSON, and yet another Input: Scheduler replaces text.
+    #[error(
+        "the Input holds its < as \\u003c, as Terraform's jsonencode writes it, and Scheduler replaces only the letter itself"
+    )]
+    Escaped,
 }
 
 #[cfg(test)]

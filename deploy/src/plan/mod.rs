@@ -12,7 +12,7 @@ mod step;
 mod task_definition;
 mod trust;
 
-pub use roles::granted_in_other_region;
+pub use roles::{granted_in_other_region, grants};
 pub use schedule::pinned_revision;
 
 pub use step::{Pin, ScheduleStep, Step};

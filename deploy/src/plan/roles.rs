@@ -290,6 +290,13 @@ pub fn granted_in_other_region(policy: &PolicyDocument, desired: &Desired) -> Op
     regions.find(|region| *region != desired.region).map(str::to_owned)
 }
 
+/// Whether a policy names this parameter.
+pub fn grants(policy: &PolicyDocument, arn: &str) -> bool {
+    let policy = Normalisers::default().policy(policy);
+    let allows = items(&policy["Statement"]).filter(|statement| statement["Effect"] == "Allow");
+    allows.flat_map(|statement| items(&statement["Resource"])).any(|resource| resource == arn)
+}
+
 /// The elements of a list; a single value is a list of one.
 pub(super) fn items(value: &Value) -> impl Iterator<Item = &Value> {
     match value {

@@ -155,13 +155,16 @@ impl Draft<'_> {
         if step.pin == Pin::New {
             found_differences.retain(|d| d.path != PINNED);
         }
-        // A key that stands there twice reads as either: what AWS makes of it is not known.
+        // A key that stands there twice reads as either, and an escaped placeholder as itself: neither is what AWS makes of it.
         if let Some(text @ Value::String(_)) = found.0.get("Target").and_then(|target| target.get("Input"))
-            && let Err(error @ InputError::Shape(_)) = RunTask::from_scheduler_input(text.as_str().unwrap_or_default())
+            && let Err(error @ (InputError::Shape(_) | InputError::Escaped)) =
+                RunTask::from_scheduler_input(text.as_str().unwrap_or_default())
             && found_differences.is_empty()
         {
             let (old, new) = (Some(error.to_string().into()), Some("as deploy writes it".into()));
-            found_differences.push(Difference { path: "Target.Input.keys".to_owned(), old, new });
+            let path =
+                if matches!(error, InputError::Escaped) { "Target.Input.placeholder" } else { "Target.Input.keys" };
+            found_differences.push(Difference { path: path.to_owned(), old, new });
         }
         let (state, wanted_state) = (found.state(), step.schedule.state());
         if found_differences.is_empty() && step.pin != Pin::New {

@@ -78,10 +78,7 @@ pub fn as_asked<'a>(asked: &Run, task: &'a Task) -> Result<(&'a Container, i32),
         _ => {}
     }
     // Before the exit code: a job whose command was dropped fails too, and the dropped command is what to repair.
-    let places = not_replaced(task);
-    if !places.is_empty() {
-        return Err(Ending::NotReplaced { exit_code: code, places });
-    }
+    filled_in(task, code)?;
     let differences = differences(asked, task);
     if !differences.is_empty() {
         return Err(Ending::NotAsAsked { exit_code: code, differences });
@@ -188,6 +185,14 @@ fn reason(task: &Task, container: Option<&Container>) -> String {
         }
     }
     if words.is_empty() { "AWS gives no reason".to_owned() } else { words.join("; ") }
+}
+
+/// Whether Scheduler replaced every placeholder. This needs no request to compare with.
+pub fn filled_in(task: &Task, exit_code: i32) -> Result<(), Ending> {
+    match not_replaced(task) {
+        places if places.is_empty() => Ok(()),
+        places => Err(Ending::NotReplaced { exit_code, places }),
+    }
 }
 
 /// Where the task holds a placeholder of Scheduler's as it is. No request of ours asks for one.

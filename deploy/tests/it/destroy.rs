@@ -1,6 +1,6 @@
 //! `destroy`: everything of ours goes, nothing else does, and a broken run goes on where it stopped.
 
-use deploy::cloud::{Parameters, Schedules, TaskDefinitions};
+use deploy::cloud::{Parameters, Roles, Schedules, TaskDefinitions};
 use deploy::model::{Schedule, tags};
 use rehearsal::local_aws::Fault;
 use serde_json::{Value, json};
@@ -69,6 +69,47 @@ fn what_is_not_ours_stays_and_is_named() {
         assert!(cloud.parameter("/geuneul/api_key").await.is_ok());
         assert!(cloud.task_definition("geuneul:2").await.is_ok());
     });
+}
+
+/// A second job in the file, with the same secret and the scheduler's role of the first one.
+fn with_another_job(scene: &Scene) {
+    let role = format!("arn:aws:iam::{}:role/{JOB}-scheduler", scene.world.account);
+    scene.edit_config(|config| {
+        let at = config.find(&format!("[job.{JOB}]")).unwrap();
+        let other = config[at..].replace(JOB, "other").replace("cron = ", &format!("role = \"{role}\"\ncron = "));
+        config.push_str(&other);
+    });
+}
+
+#[test]
+fn what_another_job_of_the_file_needs_stays_and_is_named() {
+    let scene = Scene::applied();
+    with_another_job(&scene);
+    snapshot!(scene, ["--job", JOB, "destroy", "--yes"]);
+    inside::run(async {
+        let cloud = inside::cloud(&scene).await;
+        assert!(cloud.parameter("/geuneul/api_key").await.is_ok());
+        assert!(cloud.role(&format!("{JOB}-scheduler")).await.is_ok());
+        assert!(cloud.schedule(JOB, JOB).await.is_err());
+    });
+}
+
+#[test]
+fn a_parameter_that_another_policy_lets_the_execution_role_read_stays() {
+    let scene = Scene::applied();
+    let arn = format!("arn:aws:ssm:{}:{}:parameter/geuneul/api_key", scene.world.region, scene.world.account);
+    let reads = json!({ "Effect": "Allow", "Action": "ssm:GetParameters", "Resource": arn });
+    scene.put_role_policy("geuneul-execution", "geuneul-deploy-other", &reads);
+    let said = scene.transcript(&["destroy", "--yes"]);
+    assert!(said.contains("= parameter /geuneul/api_key: policy geuneul-deploy-other lets others read it"), "{said}");
+    assert!(said.contains("- role library-sync-scheduler"), "{said}");
+    // Who may not look cannot know, and what is deleted cannot be restored.
+    let scene = Scene::applied();
+    scene.put_role_policy("geuneul-execution", "geuneul-deploy-other", &reads);
+    scene.aws.deny("iam:ListRolePolicies").unwrap();
+    let said = scene.transcript(&["destroy", "--yes"]);
+    assert!(said.contains("? parameter /geuneul/api_key: could not look: whether another job reads it"), "{said}");
+    assert!(said.contains("exit code: 1\n"), "{said}");
 }
 
 #[test]

@@ -49,6 +49,11 @@ fn other_arguments_run_inside_and_end_with_the_containers_code() {
     // It may run beside the job: that is how one looks at a run that is under way.
     scene.expect(&["run", "--print-aws-cli", "--", "x"], 0);
     scene.expect(&["run"], 64);
+    for verb in ["stop", "attach", "logs"] {
+        let said = scene.expect(&[verb, ""], 64);
+        let said = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert!(said.contains("it is empty; is the variable set?"), "{said}");
+    }
     scene.expect(&["run", "--", "<aws.scheduler.execution-id>"], 64);
 }
 

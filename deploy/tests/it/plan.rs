@@ -37,6 +37,19 @@ fn an_empty_world_and_the_world_after_apply() {
 }
 
 #[test]
+fn an_input_whose_placeholder_is_escaped_is_no_input_of_ours() {
+    let scene = Scene::applied();
+    let mut schedule = scene.schedule();
+    let input = schedule["Target"]["Input"].as_str().unwrap().replace('<', "\\u003c").replace('>', "\\u003e");
+    schedule["Target"]["Input"] = json!(input);
+    scene.put_schedule(&schedule);
+    snapshot("plan_of_an_escaped_input", scene.transcript(&["plan", "--detailed-exitcode"]));
+    scene.expect(&["trigger-now"], 3);
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    scene.expect(&["plan", "--detailed-exitcode"], 0);
+}
+
+#[test]
 fn what_somebody_else_changed_is_seen_named_and_put_right() {
     let scene = Scene::applied();
     inside::run(async {

@@ -171,7 +171,9 @@ fn the_job_of_the_same_name_in_another_region_is_left_alone() {
     let plan = plan(&here, &live, &wish, Default::default());
     assert!(plan.refusals.iter().any(|one| one.what.contains("same name in us-east-1")), "{:#?}", plan.refusals);
     assert!(!plan.steps().any(|step| matches!(step, Step::PutRolePolicy { role, .. } if role == "execution")));
-    let beside = Beside { schedules: Seen::Absent, receipt: Seen::Absent, scheduled_path: Seen::Absent };
+    let (jobs, policies) = (Vec::new(), Seen::Absent);
+    let beside =
+        Beside { jobs, policies, schedules: Seen::Absent, receipt: Seen::Absent, scheduled_path: Seen::Absent };
     let removals = removals(&here, &live, &beside);
     assert_eq!(removals.steps, [], "destroy here took the policy from there");
     assert!(removals.left.iter().any(|left| left.why == "of the job of the same name in us-east-1"), "{removals:#?}");

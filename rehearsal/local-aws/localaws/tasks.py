@@ -47,6 +47,8 @@ def describe_tasks(request):
     """DescribeTasks."""
     cluster = ecs._resolve_cluster_name(request.get("cluster", "default"))
     found, failures, hidden = [], [], faults.tasks_are_hidden()
+    if "" in request.get("tasks", []):
+        raise Refused("InvalidParameterException", "taskId length should be one of [32,36]")
     for reference in request.get("tasks", []):
         task = ecs._resolve_task(reference, cluster)
         if task is None or hidden:
