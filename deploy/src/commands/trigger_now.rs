@@ -46,7 +46,7 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
     if args.via_scheduler {
         return via_scheduler::run(context, &look, &scheduled, args.waiting.timeout, args.json).await;
     }
-    let attempt = Attempt::begin(context, &look).await?;
+    let attempt = Attempt::begin(context, &look, Path::Direct).await?;
     let started = start(&context.aws, &run, ROLE_PROPAGATION).await.map_err(|error| unknown_start(context, error))?;
     let (task, judged) = match started {
         Ok(task) => {

@@ -38,7 +38,7 @@ pub async fn run(
             format!("when that run has ended; if it was killed, in three minutes at most: {} {VERB}", context.program);
         return Err(Stop::refused(what, hint).into());
     }
-    let attempt = Attempt::begin(context, look).await?;
+    let attempt = Attempt::begin(context, look, Path::Scheduler).await?;
     match start_and_watch(context, look, &one_off, timeout).await? {
         Ok(proven) => {
             let recorded = path_record::keep_proven(context, look, attempt.fingerprint(), &proven).await;
