@@ -66,6 +66,7 @@ fn the_ledger_says_what_the_report_says() {
         "{run_id} library scheduled library-sync@2026-11-05T03:00:00Z {retried} f succeeded 40 40 0 0 0 0 0 40 0 t {sha256} t t t"
     );
     assert_eq!(row, [expected]);
+    assert_eq!(report.occurrence.as_deref(), Some("library-sync@2026-11-05T03:00:00Z"));
 }
 
 #[test]
