@@ -114,6 +114,10 @@ pub struct RunReport {
     pub complete: bool,
     /// SHA-256 of the snapshot's rows, in hex; absent when no snapshot was obtained.
     pub snapshot_sha256: Option<String>,
+    /// What the run was told of its occurrence (`INGEST_OCCURRENCE`), as it was told: `JOB@TIME` from `deploy`. Absent when it was told
+    /// nothing.
+    #[serde(default)]
+    pub occurrence: Option<String>,
     /// RFC 3339, UTC.
     pub started_at: String,
     /// Wall time of the run in milliseconds.
@@ -228,6 +232,9 @@ impl RunReport {
             shorten(&mut error.message, MAX_MESSAGE_BYTES);
             shorten(&mut error.code, 64);
         }
+        if let Some(occurrence) = &mut report.occurrence {
+            shorten(occurrence, 256);
+        }
         if let Some(application) = report.skip.as_mut().and_then(|skip| skip.holder_application.as_mut()) {
             shorten(application, 256);
         }
@@ -311,6 +318,7 @@ mod tests {
             noted: 4,
             complete: true,
             snapshot_sha256: Some("ab".repeat(32)),
+            occurrence: Some("library-sync@2026-11-29T03:00:00Z".to_owned()),
             started_at: "2026-11-29T03:00:00Z".to_owned(),
             duration_ms: 812,
             skip: None,
@@ -339,6 +347,8 @@ mod tests {
         assert!(matches!(cut, Err(UnreadableReport::Shape(_))));
         let next = RunReport::from_line(&line.replace("report/1", "report/2")).unwrap();
         assert!(matches!(next, Err(UnreadableReport::Version(v)) if v == "run-report/2"));
+        let before = line.replace("\"occurrence\":\"library-sync@2026-11-29T03:00:00Z\",", "");
+        assert_eq!(RunReport::from_line(&before).unwrap().unwrap(), RunReport { occurrence: None, ..report() });
         let grown = line.replace("\"error\":null", "\"error\":null,\"later\":{\"field\":1}");
         assert_eq!(RunReport::from_line(&grown).unwrap().unwrap(), report());
     }
@@ -371,6 +381,7 @@ mod tests {
             let line = RunReport {
                 outcome: Outcome::Internal,
                 error: Some(RunError { code: "c".repeat(100), message }),
+                occurrence: Some(application.clone()),
                 skip: Some(Skip {
                     reason: SkipReason::Locked,
                     holder_pid: Some(i32::MIN),

@@ -294,6 +294,7 @@ impl Draft<'_> {
         self.allow(&["logs:FilterLogEvents"], groups);
         self.list_tasks();
         self.allow(&["scheduler:GetSchedule"], vec![self.one_off()]);
+        self.allow(&["ecs:DescribeTasks"], self.tasks());
         let queue = self.desired.timing().dead_letter_queue.clone();
         self.allow(&["sqs:GetQueueAttributes"], queue.into_iter().collect());
     }
@@ -301,6 +302,9 @@ impl Draft<'_> {
     fn history(&mut self) {
         self.allow(&["ecs:DescribeTaskDefinition"], vec!["*".to_owned()]);
         self.look_at_runs();
+        self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
+        self.list_tasks();
+        self.allow(&["ecs:DescribeTasks"], self.tasks());
     }
 
     fn verify(&mut self) {

@@ -112,6 +112,9 @@ pub struct Void {
     pub by: String,
     /// How it ended, as far as is known.
     pub ending: Option<String>,
+    /// It was Scheduler that was asked to start it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub via_scheduler: bool,
     /// The schedule was switched on without a proof before, and no run has proven itself since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overridden: Option<Overridden>,

@@ -161,7 +161,7 @@ fn after_help() -> String {
   INGEST_PING_URL          where to say that a run starts (URL/start), succeeded (URL) or failed
                            (URL/fail); a secret
   INGEST_TRIGGER           who starts the run: manual, scheduled or backfill
-  INGEST_OCCURRENCE        which fire time of the schedule the run is for, for the ledger
+  INGEST_OCCURRENCE        JOB@TIME, the job and the fire time that the run is for: kept and reported
   DATA_GO_KR_SERVICE_KEY   the key of a data.go.kr account, in either of the portal's two forms
   DATA_GO_KR_BASE_URL      [default: https://api.data.go.kr]
   RUST_LOG                 what to log on stderr [default: info]

@@ -21,17 +21,24 @@ pub struct ConfigError {
     problem: String,
     hint: String,
     trigger: Option<Trigger>,
+    occurrence: Option<String>,
     ping: Option<Box<PingUrl>>,
 }
 
 impl ConfigError {
     fn new(variable: &'static str, problem: impl Into<String>, hint: impl Into<String>) -> Self {
-        ConfigError { variable, problem: problem.into(), hint: hint.into(), trigger: None, ping: None }
+        let (problem, hint) = (problem.into(), hint.into());
+        ConfigError { variable, problem, hint, trigger: None, occurrence: None, ping: None }
     }
 
     /// What `INGEST_TRIGGER` says, if at least that can be read: the report names who started the run.
     pub fn trigger(&self) -> Option<Trigger> {
         self.trigger
+    }
+
+    /// What `INGEST_OCCURRENCE` says, if at least that can be read: the report names the job whose run it is.
+    pub fn occurrence(&self) -> Option<String> {
+        self.occurrence.clone()
     }
 
     /// Whom to tell, if at least that can be read.
@@ -135,6 +142,7 @@ impl Settings {
         };
         read().map_err(|error| ConfigError {
             trigger: trigger(env).ok().flatten(),
+            occurrence: occurrence(env).ok().flatten(),
             ping: ping(env).ok().flatten().map(Box::new),
             ..error
         })
@@ -188,7 +196,8 @@ fn trigger(env: Lookup<'_>) -> Result<Option<Trigger>, ConfigError> {
     get(env, name).map(read).transpose()
 }
 
-fn occurrence(env: Lookup<'_>) -> Result<Option<String>, ConfigError> {
+/// What `INGEST_OCCURRENCE` says.
+pub(crate) fn occurrence(env: Lookup<'_>) -> Result<Option<String>, ConfigError> {
     let name = "INGEST_OCCURRENCE";
     match get(env, name) {
         Some(text) if text.len() > 200 || text.chars().any(char::is_control) => Err(ConfigError::new(

@@ -85,7 +85,8 @@ fn unable_to_start(invocation: &Invocation, error: Error) -> Outcome {
     explain(&error);
     let outcome = error.outcome();
     if let Invocation::Run(command) = invocation {
-        print(&run::unable(command, error).report.to_line());
+        let occurrence = config::occurrence(&environment).ok().flatten();
+        print(&run::unable(command, occurrence, error).report.to_line());
     }
     outcome
 }

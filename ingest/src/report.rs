@@ -144,16 +144,19 @@ pub struct Facts {
     pub source: SourceName,
     /// Who started it.
     pub trigger: Trigger,
+    /// Which fire time of which job it is for, as the environment says.
+    pub occurrence: Option<String>,
     started_at: SystemTime,
     clock: Instant,
 }
 
 impl Facts {
     /// A run that starts now. The flag decides who started it, then the environment; a person, when both are silent.
-    pub fn start(command: &JobCommand, environment: Option<Trigger>) -> Self {
+    pub fn start(command: &JobCommand, environment: Option<Trigger>, occurrence: Option<String>) -> Self {
         let run_id = Uuid::new_v4().to_string().parse().expect("a UUID in canonical form");
         let trigger = command.trigger.or(environment).unwrap_or(Trigger::Manual);
-        Facts { run_id, source: command.source, trigger, started_at: SystemTime::now(), clock: Instant::now() }
+        let (started_at, clock) = (SystemTime::now(), Instant::now());
+        Facts { run_id, source: command.source, trigger, occurrence, started_at, clock }
     }
 
     /// The report of a run that ends now.
@@ -201,6 +204,7 @@ impl Facts {
             noted: counts.noted,
             complete: counts.complete,
             snapshot_sha256: counts.snapshot_sha256,
+            occurrence: self.occurrence.clone(),
             started_at: humantime::format_rfc3339_seconds(self.started_at).to_string(),
             duration_ms: self.clock.elapsed().as_millis() as u64,
             skip,

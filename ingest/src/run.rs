@@ -50,7 +50,8 @@ pub async fn run(
     interrupt: impl Future<Output = ()>,
 ) -> Ended {
     let trigger = settings.as_ref().map_or_else(ConfigError::trigger, |settings| settings.trigger);
-    let facts = Facts::start(command, trigger);
+    let occurrence = settings.as_ref().map_or_else(ConfigError::occurrence, |settings| settings.occurrence.clone());
+    let facts = Facts::start(command, trigger, occurrence);
     // A run that only shows its plan has nothing to tell.
     let told = settings.as_ref().map_or_else(ConfigError::ping, |settings| settings.ping.as_ref());
     let ping = Ping::new(told.filter(|_| command.dry_run.is_none()), &facts.run_id);
@@ -73,8 +74,8 @@ pub async fn run(
 }
 
 /// The report of a run that could not even begin.
-pub fn unable(command: &JobCommand, error: Error) -> Ended {
-    let facts = Facts::start(command, None);
+pub fn unable(command: &JobCommand, occurrence: Option<String>, error: Error) -> Ended {
+    let facts = Facts::start(command, None, occurrence);
     let ping = Ping::new(None, &facts.run_id);
     Ended { report: facts.report(&Ending::Failed(error)), error: None, preview: None, ping }
 }
@@ -150,7 +151,7 @@ impl Story<'_> {
             run_id: &self.facts.run_id,
             source: self.facts.source,
             trigger: self.facts.trigger,
-            occurrence: self.settings.occurrence.as_deref(),
+            occurrence: self.facts.occurrence.as_deref(),
             retry_of: self.command.retry_of.as_ref(),
             deactivate_stale: self.command.deactivate_stale,
             lock_key: self.lock_key(),

@@ -36,6 +36,12 @@ impl Aws {
     /// The streams of a group that were written to last, newest first; four pages at most, of which other containers may have
     /// their share.
     pub async fn newest_streams(&self, group: &str) -> Result<Vec<LogStream>, CloudError> {
+        let found = self.newest_streams_made(group).await?;
+        Ok(found.into_iter().map(|(stream, _)| stream).collect())
+    }
+
+    /// The same, each with the moment at which it was made, in milliseconds: that is when its container began.
+    pub async fn newest_streams_made(&self, group: &str) -> Result<Vec<(LogStream, Option<i64>)>, CloudError> {
         let (mut found, mut token) = (Vec::new(), None);
         for _ in 0..4 {
             let request = self.logs.describe_log_streams().log_group_name(group).set_next_token(token);
@@ -43,8 +49,10 @@ impl Aws {
                 request.order_by(aws_sdk_cloudwatchlogs::types::OrderBy::LastEventTime).descending(true).limit(50);
             let answer =
                 request.send().await.map_err(|error| CloudError::new("logs:DescribeLogStreams", group, &error))?;
-            let names = answer.log_streams().iter().filter_map(|stream| stream.log_stream_name());
-            found.extend(names.map(|name| LogStream { group: group.to_owned(), name: name.to_owned() }));
+            found.extend(answer.log_streams().iter().filter_map(|stream| {
+                let name = stream.log_stream_name()?.to_owned();
+                Some((LogStream { group: group.to_owned(), name }, stream.creation_time()))
+            }));
             token = answer.next_token;
             if token.is_none() {
                 break;

@@ -12,7 +12,7 @@ use super::tasks_of_job::{OurTask, ours, reference, refuse_elsewhere, scheduled_
 use super::watched::{duration, look_back};
 use crate::config::Proof;
 use crate::exit::{Exit, Stop};
-use crate::model::run_task::{OCCURRENCE_VARIABLE, Occurrence, Run, RunTask, Starter};
+use crate::model::run_task::{OCCURRENCE_VARIABLE, Occurrence, Run, RunTask, Starter, of_occurrence};
 use crate::model::task::Task;
 use crate::run::ending::Ending;
 use crate::run::follow::{UNKNOWN_FOR, Watch, Watched, follow};
@@ -57,7 +57,7 @@ pub async fn run(context: &Context, args: AttachArgs) -> anyhow::Result<Exit> {
                 && let Err(ending) = filled_in(&watched.task, code)
             {
                 look_back(&watched);
-                return Err(not_well(context, &ending).into());
+                return Err(not_well(context, &ending, Some(&watched.task)).into());
             }
             let asked = as_started(&scheduled_run(context, &desired).await?, starter, &watched.task, name);
             judge(&asked, &watched.task, &watched.report, proof).map(drop)
@@ -79,7 +79,7 @@ pub async fn run(context: &Context, args: AttachArgs) -> anyhow::Result<Exit> {
 fn as_started(run_task: &RunTask, starter: Starter, task: &Task, container: &str) -> Run {
     let overridden = task.overrides.iter().find(|overridden| overridden.name == container);
     let time = overridden.and_then(|overridden| overridden.environment.get(OCCURRENCE_VARIABLE));
-    let time = time.map_or("", String::as_str);
+    let time = time.and_then(|text| of_occurrence(text)).map_or("", |(_, time)| time);
     match starter {
         Starter::Schedule => run_task.scheduled_at(time),
         Starter::OneOff => run_task.via_scheduler(time),

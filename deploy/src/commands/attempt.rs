@@ -41,12 +41,18 @@ struct Kept {
 
 impl<'a> Attempt<'a> {
     /// Voids the receipt: from here on no earlier proof counts.
-    pub async fn begin(context: &'a Context, look: &'a Look, verb: &'static str) -> anyhow::Result<Attempt<'a>> {
+    pub async fn begin(
+        context: &'a Context,
+        look: &'a Look,
+        verb: &'static str,
+        path: Path,
+    ) -> anyhow::Result<Attempt<'a>> {
         // Of the world before the run: what moves while it runs will not match afterwards.
         let fingerprint = Fingerprint::of(&look.live)
             .map_err(|error| Stop::refused(error.to_string(), format!("see more: {} plan", context.program)))?;
         let overridden = overridden(look);
-        let void = Void { since: now(), by: look.live.identity.arn.clone(), ending: None, overridden };
+        let (by, via_scheduler) = (look.live.identity.arn.clone(), path == Path::Scheduler);
+        let void = Void { since: now(), by, ending: None, via_scheduler, overridden };
         let begun = keep(context, look, &Receipt::Void(void.clone())).await?;
         Ok(Attempt { context, look, verb, fingerprint, void, begun })
     }
@@ -109,8 +115,9 @@ impl<'a> Attempt<'a> {
         let kept = keep(context, look, receipt).await?;
         if kept.version != begun.version + 1 {
             let ending = Some("another run was begun while it ran".to_owned());
-            let overridden = overridden(look);
-            let void = Void { since: now(), by: look.live.identity.arn.clone(), ending, overridden };
+            let (by, via_scheduler, overridden) =
+                (look.live.identity.arn.clone(), self.void.via_scheduler, overridden(look));
+            let void = Void { since: now(), by, ending, via_scheduler, overridden };
             keep(context, look, &Receipt::Void(void)).await?;
             return Err(overtaken().into());
         }

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 
 use super::Context;
 use super::look::{Look, minute};
+use super::tasks_of_job::running;
 use crate::cloud::{ReceiptWriteError, Receipts, Schedules, seen};
 use crate::exit::{Exit, Stop};
 use crate::fire_times::timetable::{AtOnce, Timetable};
@@ -38,7 +39,10 @@ pub async fn run(context: &Context, args: EnableArgs) -> anyhow::Result<Exit> {
             out!("next: {}", way_to_open(&closed, &context.program));
             return Ok(Exit::Done);
         }
-        Err(refused) => overruled(context, &look, &args, &refused).ok_or_else(|| stop(context, &look, &refused))?,
+        Err(refused) => match overruled(context, &look, &args, &refused) {
+            Some(warrant) => warrant,
+            None => return Err(stop_or_wait(context, &look, &refused).await.into()),
+        },
     };
     let expected = match warrant.ground() {
         Ground::Proven(_) => look.live.receipt.clone(),
@@ -57,6 +61,21 @@ pub async fn run(context: &Context, args: EnableArgs) -> anyhow::Result<Exit> {
     }
     report(context, &look, &warrant).await;
     Ok(Exit::Done)
+}
+
+/// A refusal of the gate, with the way out; while the run that decides is at work, that is to wait for it.
+async fn stop_or_wait(context: &Context, look: &Look, refused: &Refused) -> Stop {
+    let stop = stop(context, look, refused);
+    let Refused::Closed(closed) = refused else { return stop };
+    if !closed.iter().any(|closed| matches!(closed, Closed::Void(void) if void.ending.is_none())) {
+        return stop;
+    }
+    // A courtesy: whoever may not look at tasks is told the rest.
+    let job = &look.desired.job;
+    let Ok(tasks) = running(context, &job.cluster, &job.name).await else { return stop };
+    let Some((_, arn)) = tasks.first() else { return stop };
+    let id = arn.rsplit('/').next().unwrap_or(arn);
+    Stop { hint: format!("it is at work; see its end: {} attach {id}\n{}", context.program, stop.hint), ..stop }
 }
 
 /// A refusal of the gate, with the way out.

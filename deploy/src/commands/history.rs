@@ -1,14 +1,16 @@
 //! `deploy history`: the runs that the log remembers, however they were started.
 
 use clap::Args;
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::Context;
-use super::tasks_of_job::refuse_elsewhere;
-use crate::cloud::TaskDefinitions;
+use super::tasks_of_job::{refuse_elsewhere, running};
+use crate::cloud::{ErrorKind, Schedules, TaskDefinitions};
 use crate::exit::{Exit, Stop};
-use crate::run::history::recent_runs;
-use crate::standing::runs::table;
+use crate::run::history::Reports;
+use crate::run::unreported::{Found, due_windows, unreported};
+use crate::standing::runs::{PastRun, newest_first, table};
 
 /// The flags of `deploy history`.
 #[derive(Debug, Args)]
@@ -32,18 +34,43 @@ pub async fn run(context: &Context, args: HistoryArgs) -> anyhow::Result<Exit> {
         return Err(Stop::failed(what, "give it the awslogs driver and a stream prefix").into());
     };
     let prefix = format!("{prefix}/{}/", job.container);
-    let runs = recent_runs(&context.aws, group, &prefix, usize::from(args.limit)).await?;
+    let limit = usize::from(args.limit);
+    let reports = context.reports(group, &prefix);
+    let runs = reports.recent(limit).await?;
+    let Found { runs: more, unreported } = match without_report(context, &reports, &runs).await {
+        Ok(found) => found,
+        Err(error) => {
+            err!("note: runs that left no report were not looked for: {error}");
+            Found::default()
+        }
+    };
+    let mut runs = newest_first([runs, more].concat());
+    runs.truncate(limit);
     if args.json {
-        let document =
-            json!({ "deploy": "history/1", "job": job.name, "account": account, "region": region, "runs": runs });
+        let document = json!({ "deploy": "history/1", "job": job.name, "account": account, "region": region, "runs": runs, "unreported": unreported });
         out!("{document}");
         return Ok(Exit::Done);
     }
     out!("{} in {account}/{region}\n", job.name);
-    if runs.is_empty() {
+    if runs.is_empty() && unreported.is_empty() {
         out!("  no run that reported is in the log group {group}");
     } else {
-        table(&runs).iter().for_each(|line| out!("{line}"));
+        table(&runs, &unreported).iter().for_each(|line| out!("{line}"));
     }
     Ok(Exit::Done)
+}
+
+/// The tasks that ended and left no report, and the reports that were behind too many other streams.
+async fn without_report(context: &Context, reports: &Reports<'_>, known: &[PastRun]) -> anyhow::Result<Found> {
+    let desired = context.desired();
+    let (job, group) = (&desired.job.name, &desired.timing().group);
+    let schedule = match context.aws.schedule(group, job).await {
+        Ok(schedule) => Some(schedule),
+        Err(error) if error.kind == ErrorKind::NotFound => None,
+        Err(error) => return Err(error.into()),
+    };
+    let running = running(context, reports.cluster, job).await?;
+    let running: Vec<_> = running.into_iter().map(|(_, arn)| arn).collect();
+    let windows = schedule.as_ref().map(|schedule| due_windows(schedule, Timestamp::now())).unwrap_or_default();
+    Ok(unreported(reports, known, &running, &windows).await?)
 }

@@ -15,7 +15,6 @@ use crate::model::{Live, Schedule, Seen, State};
 use crate::normalise::Normalisers;
 use crate::observe::observe;
 use crate::plan::{Plan, Wish, plan};
-use crate::run::history::recent_runs;
 use crate::standing::path::path;
 
 /// The world, and what `plan` says of it.
@@ -127,7 +126,7 @@ impl Look {
         }
         let runs = match self.stream_prefix() {
             None => Ok(Vec::new()),
-            Some((group, prefix)) => recent_runs(&context.aws, &group, &prefix, 5).await,
+            Some((group, prefix)) => context.reports(&group, &prefix).recent(5).await,
         };
         match runs.map(|runs| path(&self.live, now.as_ref(), &runs)) {
             Ok(found) if found.proven == Some(true) => None,

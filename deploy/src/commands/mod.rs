@@ -31,6 +31,7 @@ use crate::config::{Config, Job};
 use crate::desired::Desired;
 use crate::exit::Stop;
 use crate::render::Style;
+use crate::run::history::Reports;
 
 /// What every verb starts from: the file, the job of it, and AWS.
 pub struct Context {
@@ -65,6 +66,15 @@ impl Context {
 }
 
 impl Context {
+    /// Where the job's runs report: a log group, and how the names of the container's streams begin.
+    pub fn reports<'a>(&'a self, group: &'a str, prefix: &'a str) -> Reports<'a> {
+        let Job { name, cluster, family, container, gate, .. } = &self.job;
+        let mut others = self.config.jobs.values().filter(|other| other.name != *name);
+        let shared = others.any(|other| (&other.family, &other.container) == (family, container));
+        let (aws, proof) = (&self.aws, gate.proof);
+        Reports { aws, job: name, cluster, family, container, proof, shared, group, prefix }
+    }
+
     /// What the job wants.
     pub fn desired(&self) -> Desired {
         Desired::new(&self.config, &self.job)

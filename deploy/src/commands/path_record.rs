@@ -6,7 +6,6 @@ use super::look::Look;
 use crate::cloud::ReceiptWriteError;
 use crate::exit::Stop;
 use crate::fingerprint::Fingerprint;
-use crate::run::history::recent_runs;
 use crate::run::judge::Proven;
 use crate::scheduled_path::{How, ScheduledPath};
 use crate::standing::path::shown_by;
@@ -32,7 +31,7 @@ pub async fn keep_scheduled(context: &Context, look: &Look) {
     if known.is_some_and(|record| record.proven_for(&now).is_ok()) {
         return;
     }
-    let Ok(runs) = recent_runs(&context.aws, &group, &prefix, RUNS).await else { return };
+    let Ok(runs) = context.reports(&group, &prefix).recent(RUNS).await else { return };
     let Some((run, began)) = shown_by(&look.live, &now, &runs) else { return };
     let task = format!("{}/{}", look.desired.cluster_arn().replacen(":cluster/", ":task/", 1), run.task);
     let record = ScheduledPath::new(How::Scheduled, &task, &now, began, &look.live.identity.arn);

@@ -6,6 +6,7 @@
 //! Architecture invariant: no receipt is read or written here. What was run is not what the schedule runs.
 
 use clap::Args;
+use geuneul::{FLAG_PREFIX, Trigger};
 
 use super::Context;
 use super::tasks_of_job::{occurrence, refuse_elsewhere, scheduled_run, stream};
@@ -33,6 +34,7 @@ pub struct RunArgs {
 
 /// Carries the verb out.
 pub async fn run(context: &Context, args: RunArgs) -> anyhow::Result<Exit> {
+    refuse_the_schedules_name(&args.command)?;
     let desired = context.desired();
     let ((), run_task) = tokio::try_join!(refuse_elsewhere(context, &desired), scheduled_run(context, &desired))?;
     let run_task = run_task.with_command(args.command).map_err(|error| {
@@ -70,6 +72,22 @@ pub async fn run(context: &Context, args: RunArgs) -> anyhow::Result<Exit> {
     };
     let watched = follow(watch, task).await.map_err(|ending| not_run(context, &ending))?;
     end(context, &run, &watched)
+}
+
+/// `status` and the gate believe of a run that calls itself scheduled that the schedule started it.
+fn refuse_the_schedules_name(command: &[String]) -> Result<(), Stop> {
+    let flag = format!("{FLAG_PREFIX}trigger=");
+    let word = command.iter().find_map(|argument| argument.strip_prefix(&flag));
+    match word.map(|word| word.trim().parse()) {
+        Some(Ok(Trigger::Scheduled)) => Err(Stop::usage(
+            format!(
+                "{flag}{} is said by the schedule alone: a run that you start is not one of its runs",
+                Trigger::Scheduled
+            ),
+            format!("leave it out, or say {flag}{} to catch up on a month that was missed", Trigger::Backfill),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The container's own code, when it ran what it was asked to.

@@ -12,10 +12,11 @@ use crate::cloud::{CloudError, ErrorKind};
 use crate::config::Proof;
 use crate::exit::Exit;
 use crate::fire_times::timetable::Timetable;
+use crate::model::Seen;
 use crate::model::run_task::Starter;
 use crate::one_off::{self, Found};
 use crate::plan::Wish;
-use crate::run::history::{recent_runs, runs_within};
+use crate::run::unreported::{self, OCCURRENCES, due_windows};
 use crate::standing::judge::judge;
 use crate::standing::overdue::{Log, patience};
 use crate::standing::runs::{PastRun, newest_first};
@@ -24,8 +25,6 @@ use crate::verify::dead_letter_queue;
 
 /// How many runs the screen shows.
 const SHOWN: usize = 5;
-/// After how many of the last fire times a scheduled run is looked for.
-const OCCURRENCES: usize = 3;
 /// How long after its fire time a run's report may be printed.
 const LONGEST_RUN: SignedDuration = SignedDuration::from_hours(24);
 
@@ -59,14 +58,29 @@ fn as_json(standing: &Standing) -> anyhow::Result<String> {
 async fn gather(context: &Context, look: &Look, clock: Timestamp) -> Facts {
     let (aws, live) = (&context.aws, &look.live);
     let queue = live.schedule.present().and_then(dead_letter_queue).map(str::to_owned);
-    let ((runs, log), running, one_off, depth) =
+    let (past, running, one_off, depth) =
         tokio::join!(past_runs(context, look, clock), running(context, look), one_off(context, look), async {
             match &queue {
                 Some(arn) => Some(aws.queue_depth(arn).await.map_err(|error| why(&error))),
                 None => None,
             }
         });
-    Facts { clock, runs, shown: SHOWN, log, running, one_off, queue: queue.zip(depth) }
+    let Past { mut runs, mut log } = past;
+    let mut unreported = Vec::new();
+    if let (Some((group, prefix)), Some(schedule), false) =
+        (look.stream_prefix(), live.schedule.present(), matches!(log, Log::Dark(_) | Log::Gone(_)))
+    {
+        let at_work: Vec<_> = running.iter().flatten().map(|task| task.task.clone()).collect();
+        let reports = context.reports(&group, &prefix);
+        match unreported::unreported(&reports, &runs, &at_work, &due_windows(schedule, clock)).await {
+            Ok(found) => {
+                runs = newest_first([runs, found.runs].concat());
+                unreported = found.unreported;
+            }
+            Err(error) => log = Log::Dark(why(&error)),
+        }
+    }
+    Facts { clock, runs, unreported, shown: SHOWN, log, running, one_off, queue: queue.zip(depth) }
 }
 
 /// The one-off schedule that is still to fire: watched by somebody, or left behind.
@@ -77,30 +91,52 @@ async fn one_off(context: &Context, look: &Look) -> Result<Option<String>, Strin
     Ok(awaited.then(|| format!("{group}/{name}")))
 }
 
+struct Past {
+    runs: Vec<PastRun>,
+    log: Log,
+}
+
 /// The last runs, and those that came of the last fire times: a busy family writes many other streams in between.
-async fn past_runs(context: &Context, look: &Look, clock: Timestamp) -> (Vec<PastRun>, Log) {
+async fn past_runs(context: &Context, look: &Look, clock: Timestamp) -> Past {
+    let dark = |runs, why| Past { runs, log: Log::Dark(why) };
     let Some((group, prefix)) = look.stream_prefix() else {
-        return (Vec::new(), Log::Dark("the container's log driver is not awslogs".to_owned()));
+        return dark(Vec::new(), "the container's log driver is not awslogs".to_owned());
     };
-    let (aws, windows) = (&context.aws, windows(look, clock));
-    let (recent, keeps) = tokio::join!(recent_runs(aws, &group, &prefix, SHOWN), aws.log_retention(&group));
+    let (reports, windows) = (context.reports(&group, &prefix), windows(look, clock));
+    let (recent, keeps) = tokio::join!(reports.recent(SHOWN), context.aws.log_retention(&group));
     let recent = match recent {
         Ok(recent) => recent,
-        Err(error) => return (Vec::new(), Log::Dark(why(&error))),
+        Err(error) if error.kind == ErrorKind::NotFound => {
+            return Past { runs: Vec::new(), log: no_group(look, group) };
+        }
+        Err(error) => return dark(Vec::new(), why(&error)),
     };
     let keeps = match keeps {
         Ok(days) => days.map(|days| Duration::from_secs(u64::from(days) * 86_400)),
-        Err(error) => return (recent, Log::Dark(why(&error))),
+        Err(error) => return dark(recent, why(&error)),
     };
     // What has been seen already is not looked for again.
-    let missing: Vec<_> =
-        windows.into_iter().filter(|window| !recent.iter().any(|run| is_within(run, *window))).collect();
-    match runs_within(aws, &group, &prefix, &missing).await {
-        Err(error) => (recent, Log::Dark(why(&error))),
-        Ok(_) if look.desired.job.gate.proof == Proof::ExitCode && recent.is_empty() => {
-            (recent, Log::Dark("gate.proof is \"exit-code\": such a job prints no report".to_owned()))
-        }
-        Ok(more) => (newest_first([recent, more].concat()), Log::Read { keeps }),
+    let schedule = look.live.schedule.present();
+    let is_seen =
+        |window| recent.iter().any(|run| schedule.is_some_and(|one| run.is_by(one)) && is_within(run, window));
+    let missing: Vec<_> = windows.into_iter().filter(|window| !is_seen(*window)).collect();
+    match reports.within(&missing).await {
+        Err(error) => dark(recent, why(&error)),
+        Ok(_) if look.desired.job.gate.proof == Proof::ExitCode && recent.is_empty() => Past {
+            runs: recent,
+            log: Log::Silent("gate.proof is \"exit-code\": such a job prints no report".to_owned()),
+        },
+        Ok(more) => Past { runs: newest_first([recent, more].concat()), log: Log::Read { keeps } },
+    }
+}
+
+/// Before the first task a group may be missing that the log driver makes; else nothing starts without it.
+fn no_group(look: &Look, group: String) -> Log {
+    let container = look.live.task_definition.present().and_then(|found| found.container(&look.desired.job.container));
+    let is_made = container.is_some_and(|one| one["logConfiguration"]["options"]["awslogs-create-group"] == "true");
+    match &look.live.log_group {
+        Some((_, Seen::Absent)) if !is_made => Log::Gone(group),
+        _ => Log::Read { keeps: None },
     }
 }
 
@@ -114,7 +150,7 @@ fn windows(look: &Look, clock: Timestamp) -> Vec<(Timestamp, Timestamp)> {
 }
 
 fn is_within(run: &PastRun, (from, to): (Timestamp, Timestamp)) -> bool {
-    run.is_scheduled() && run.began().is_some_and(|began| (from..=to).contains(&began))
+    run.began().is_some_and(|began| (from..=to).contains(&began))
 }
 
 /// The tasks of the job that run, whoever started them.

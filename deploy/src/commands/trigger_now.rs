@@ -56,7 +56,7 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
     let one_off = OneOff::new(&context.aws, look.schedule(context)?, &scheduled);
     via_scheduler::refuse_while_awaited(context, &one_off, VERB).await?;
     path_record::keep_scheduled(context, &look).await;
-    let attempt = Attempt::begin(context, &look, VERB).await?;
+    let attempt = Attempt::begin(context, &look, VERB, Path::Direct).await?;
     let started = start(&context.aws, &run, ROLE_PROPAGATION).await.map_err(|error| unknown_start(context, error))?;
     let (task, judged) = match started {
         Ok(task) => {

@@ -48,7 +48,7 @@ pub async fn run(
             return Err(verdict::not_begun(context, VERB, &ending, json).into());
         }
     };
-    let attempt = match Attempt::begin(context, look, VERB).await {
+    let attempt = match Attempt::begin(context, look, VERB, Path::Scheduler).await {
         Ok(attempt) => attempt,
         Err(error) => {
             one_off.delete().await;

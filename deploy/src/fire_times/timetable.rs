@@ -78,6 +78,15 @@ impl Timetable {
         Ok(found)
     }
 
+    /// Whether it fires in the minute of that moment: Scheduler is exact to the minute. What cannot be computed is no.
+    pub fn fires_at(&self, moment: Timestamp) -> bool {
+        let minute = moment.as_second().div_euclid(60) * 60;
+        let (Ok(begins), Ok(before)) = (Timestamp::from_second(minute), Timestamp::from_second(minute - 1)) else {
+            return false;
+        };
+        self.next(before, 1).is_ok_and(|found| found.first().is_some_and(|next| next.timestamp() == begins))
+    }
+
     /// The last moments at or before `now` at which it fired or should have, newest first: none before it was made.
     pub fn last(&self, now: Timestamp, count: usize) -> Result<Vec<Timestamp>, FireTimeError> {
         let made = self.made.unwrap_or(Timestamp::MIN);

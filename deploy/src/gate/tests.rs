@@ -47,7 +47,13 @@ fn only_a_young_proof_of_this_very_world_opens() {
     let mut row = |reasons: String| table.push_str(&format!("{reasons}\n"));
     let void = |ending: Option<&str>| {
         let by = "arn:aws:iam::123456789012:user/kim".to_owned();
-        Void { since: soon.parse().unwrap(), by, ending: ending.map(str::to_owned), overridden: None }
+        Void {
+            since: soon.parse().unwrap(),
+            by,
+            ending: ending.map(str::to_owned),
+            via_scheduler: false,
+            overridden: None,
+        }
     };
     let owner = Owner { job: "a".to_owned(), account: "b".to_owned(), region: "c".to_owned() };
     for receipt in [

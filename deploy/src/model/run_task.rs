@@ -23,7 +23,7 @@ mod marks;
 mod placement;
 mod wire;
 
-pub use marks::{Occurrence, Run, Starter};
+pub use marks::{Occurrence, Run, Starter, of_occurrence};
 pub use placement::{CapacityProvider, Launch, Network};
 
 /// What Scheduler replaces with the time of the occurrence. Unlike the execution id, it is the same for every retry.

@@ -29,7 +29,8 @@ fn verified() -> Receipt {
 
 fn void() -> Receipt {
     let since = "2026-11-29T03:00:00Z".parse().unwrap();
-    Receipt::Void(Void { since, by: "arn:aws:iam::123456789012:user/kim".to_owned(), ending: None, overridden: None })
+    let by = "arn:aws:iam::123456789012:user/kim".to_owned();
+    Receipt::Void(Void { since, by, ending: None, via_scheduler: false, overridden: None })
 }
 
 fn overridden() -> Overridden {

@@ -11,3 +11,4 @@ pub mod scheduled;
 pub mod start;
 pub mod tail;
 pub mod timeline;
+pub mod unreported;

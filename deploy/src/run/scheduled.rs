@@ -11,7 +11,7 @@ use super::progress::{Lines, Progress};
 use crate::cloud::{Answer, Aws, CloudError, ErrorKind, Schedules};
 use crate::explain::may_be_propagation;
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::model::run_task::{OCCURRENCE_VARIABLE, Run, RunTask};
+use crate::model::run_task::{OCCURRENCE_VARIABLE, Run, RunTask, of_occurrence};
 use crate::model::task::Task;
 use crate::model::{Schedule, State};
 use crate::one_off::{self, Found, PATIENCE};
@@ -120,7 +120,9 @@ impl<'a> OneOff<'a> {
             Waited::Task(task) => {
                 let written = task.overrides.iter().find(|one| one.name == parts.container);
                 let written = written.and_then(|one| one.environment.get(OCCURRENCE_VARIABLE));
-                let time = one_off::occurrence(written.map(String::as_str), due);
+                // Of another job, it is a difference.
+                let written = written.and_then(|text| of_occurrence(text)).filter(|(job, _)| *job == parts.job);
+                let time = one_off::occurrence(written.map(|(_, time)| time), due);
                 Ok(Ok((self.task.via_scheduler(&time), *task)))
             }
             // It may have fired between the last look and the deletion.

@@ -1,18 +1,20 @@
 //! What was read, judged: what is well, what nobody saw, and what needs a person.
 
+use geuneul::Trigger;
 use jiff::Timestamp;
 
 use super::overdue::{Evidence, Log, Overdue, overdue};
-use super::{Facts, FireTime, Fires, Gate, NewerRevision, PathNow, Queue, ScheduleNow, Standing, path::path};
+use super::runs::PastRun;
+use super::{Facts, FireTime, Fires, NewerRevision, Queue, ScheduleNow, Standing, path::path};
 use crate::commands::look::minute;
 use crate::desired::Desired;
-use crate::fingerprint::{Fingerprint, NoFingerprint};
+use crate::fingerprint::Fingerprint;
 use crate::fire_times;
 use crate::fire_times::timetable::{AtOnce, Timetable};
-use crate::gate::{self, Closed};
+use crate::gate::unsettled;
 use crate::model::{Live, Schedule, Seen, State};
 use crate::plan::Plan;
-use crate::receipt::{Overridden, Receipt};
+use crate::receipt::Receipt;
 use crate::run::ending::next_step;
 
 /// How many fire times are shown.
@@ -21,13 +23,14 @@ const FIRE_TIMES: usize = 5;
 /// How things stand. `program` is how a person writes this command again.
 pub fn judge(desired: &Desired, live: &Live, plan: &Plan, facts: &Facts, program: &str) -> Standing {
     let fingerprint = Fingerprint::of(live);
-    let mut bench = Bench { desired, live, facts, program, needs: Vec::new(), unseen: Vec::new() };
+    let mut bench = Bench { desired, live, facts, program, missed: None, needs: Vec::new(), unseen: Vec::new() };
     let schedule = bench.schedule();
     let fires = bench.fires();
     let drift = bench.drift(plan);
     let scheduled_path = path(live, fingerprint.as_ref().ok(), &facts.runs);
     let overridden = bench.receipt().and_then(Receipt::overridden).cloned();
-    let gate = bench.gate(&fingerprint, &scheduled_path, overridden.as_ref());
+    let gate = bench.gate(plan, &fingerprint, &scheduled_path, overridden.as_ref());
+    bench.left_off(&drift, &gate);
     let overdue = bench.overdue();
     let dead_letter_queue = bench.queue();
     bench.newest_run();
@@ -39,6 +42,8 @@ pub fn judge(desired: &Desired, live: &Live, plan: &Plan, facts: &Facts, program
     let runs_unknown = match &facts.log {
         Log::Read { .. } => None,
         Log::Dark(why) => Some(bench.dark(why)),
+        Log::Silent(why) => Some(why.clone()),
+        Log::Gone(group) => Some(bench.gone(group)),
     };
     let receipt = bench.receipt().and_then(|receipt| match receipt {
         Receipt::Verified(run) => Some(run.as_ref().clone()),
@@ -62,6 +67,7 @@ pub fn judge(desired: &Desired, live: &Live, plan: &Plan, facts: &Facts, program
         running: running.cloned(),
         one_off,
         runs: facts.runs.iter().take(facts.shown).cloned().collect(),
+        unreported: facts.unreported.iter().take(facts.shown).cloned().collect(),
         runs_unknown,
         overdue,
         dead_letter_queue,
@@ -70,11 +76,15 @@ pub fn judge(desired: &Desired, live: &Live, plan: &Plan, facts: &Facts, program
     }
 }
 
+mod gate;
+
 struct Bench<'a> {
     desired: &'a Desired,
     live: &'a Live,
     facts: &'a Facts,
     program: &'a str,
+    /// How many fire times have passed while it was off.
+    missed: Option<String>,
     needs: Vec<String>,
     unseen: Vec<String>,
 }
@@ -140,15 +150,12 @@ impl Bench<'_> {
         if self.desired.job.stopped {
             return format!("{since}: the configuration says stopped = true");
         }
-        let words = format!("{since}\nleft off by apply, or by disable; only `{} enable` switches it on", self.program);
+        let words = format!("{since}; only `{} enable` switches it on", self.program);
         let missed: Vec<_> = table.last(self.facts.clock, 100).unwrap_or_default();
         let missed: Vec<_> = missed.into_iter().filter(|due| table.written.is_some_and(|at| *due > at)).collect();
         let Some(last) = missed.first() else { return words };
         let count = if missed.len() == 100 { "100 or more".to_owned() } else { missed.len().to_string() };
-        self.needs.push(format!(
-            "it is off and has missed {count} fire times: {} enable, or say stopped = true",
-            self.program
-        ));
+        self.missed = Some(count.clone());
         format!("{words}\nit has missed {count} fire times since, the last one {}", minute(*last))
     }
 
@@ -187,79 +194,28 @@ impl Bench<'_> {
 
     /// What is there against what is wanted. It matters to whoever sleeps only when the schedule is on.
     fn drift(&mut self, plan: &Plan) -> Vec<String> {
-        let drift = gate::unsettled(plan);
+        let drift = unsettled(plan);
         if !drift.is_empty() && self.is_on() {
             self.needs.push(format!("what fires is not what deploy.toml says: {} plan", self.program));
         }
         drift
     }
 
-    fn gate(
-        &mut self,
-        fingerprint: &Result<Fingerprint, NoFingerprint>,
-        path: &PathNow,
-        overridden: Option<&Overridden>,
-    ) -> Gate {
-        let (program, clock) = (self.program, self.facts.clock);
-        let closed = |why: Vec<String>| Gate { open: Some(false), why };
-        if self.desired.job.stopped && !self.is_on() {
-            return closed(vec!["the configuration says stopped = true".to_owned()]);
-        }
-        let now = match fingerprint {
-            Ok(now) => now,
-            Err(error @ NoFingerprint::Hidden { .. }) => {
-                self.unseen.push(error.to_string());
-                return Gate { open: None, why: vec![error.to_string()] };
-            }
-            Err(error) => {
-                if self.is_on() {
-                    self.needs.push(format!("what fires is not proven: {program} plan"));
-                }
-                return closed(vec![error.to_string()]);
-            }
-        };
-        let Live { receipt, scheduled_path, .. } = self.live;
-        let Err(reasons) = gate::open(receipt, scheduled_path, now, &self.desired.job.gate, clock) else {
-            return Gate { open: Some(true), why: Vec::new() };
-        };
-        let why: Vec<_> = reasons.iter().map(ToString::to_string).collect();
-        if let [Closed::Hidden(hidden) | Closed::PathHidden(hidden)] = reasons.as_slice() {
-            self.unseen.push(hidden.clone());
-            return Gate { open: None, why };
-        }
-        // Nobody proves a monthly job every week, and what the schedule itself has done since needs no other proof.
-        let since = |at: Timestamp| {
-            self.facts
-                .runs
-                .iter()
-                .any(|run| run.is_scheduled() && run.is_well() && run.began().is_some_and(|began| began > at))
-        };
-        let matters = |closed: &&Closed| match closed {
-            Closed::TooOld { .. } => false,
-            Closed::Overridden(overridden) => !since(overridden.at),
-            closed if closed.is_about_the_path() => path.proven != Some(true),
-            _ => true,
-        };
-        if self.is_on() && reasons.iter().any(|closed| matters(&closed)) {
-            let what = match overridden {
-                Some(_) => "it was switched on without a proof",
-                None => "what fires is not proven",
-            };
-            let flag = if reasons.iter().any(Closed::is_about_the_path) { " --via-scheduler" } else { "" };
-            self.needs.push(format!("{what}: {program} trigger-now{flag}"));
-        }
-        closed(why)
-    }
-
     fn overdue(&mut self) -> Overdue {
         let Some(schedule) = self.found() else { return Overdue::Off };
-        let scheduled: Vec<_> =
-            self.facts.runs.iter().filter(|run| run.is_scheduled()).filter_map(|run| run.began()).collect();
+        let began = |is: &dyn Fn(&PastRun) -> bool| -> Vec<_> {
+            self.facts.runs.iter().filter(|run| is(run)).filter_map(PastRun::began).collect()
+        };
+        let (scheduled, nobodys) = (began(&|run| run.is_by(schedule)), began(&PastRun::is_nobodys));
+        let unreported = self.facts.unreported.iter().filter(|one| one.trigger == Trigger::Scheduled);
+        let unreported: Vec<_> = unreported.map(|one| one.began).collect();
         let timetable = Timetable::of(schedule);
         let evidence = Evidence {
             state: schedule.state(),
             timetable: &timetable,
             scheduled: &scheduled,
+            unreported: &unreported,
+            nobodys: &nobodys,
             running: self.facts.running.as_ref().ok().map(|tasks| tasks.iter().any(|task| task.scheduled)),
             log: self.facts.log.clone(),
         };
@@ -274,6 +230,7 @@ impl Bench<'_> {
             Overdue::Off
             | Overdue::NotYet
             | Overdue::Ran { .. }
+            | Overdue::Unreported { .. }
             | Overdue::Running { .. }
             | Overdue::Waiting { .. } => {}
         }
@@ -292,10 +249,31 @@ impl Bench<'_> {
 
     /// The newest run decides whether somebody has to come; the older ones are history.
     fn newest_run(&mut self) {
-        let Some(run) = self.facts.runs.first().filter(|run| !run.is_well()) else { return };
+        // A run that only looked, or had nothing to do, does not mend what failed before it.
+        let run = self.facts.runs.iter().find(|run| run.did_its_work());
+        let silent = self.facts.unreported.first();
+        let silent = silent.filter(|one| run.and_then(PastRun::began).is_none_or(|began| one.began > began));
+        if let Some(one) = silent {
+            if !one.is_well() {
+                let (by, at, says, program) = (one.trigger, minute(one.began), one.says(), self.program);
+                let task = &one.task;
+                self.needs.push(format!("the {by} run of {at} {says}: {program} logs {task}, then: {}", self.prove()));
+            }
+            return;
+        }
+        let Some(run) = run.filter(|run| !run.is_well()) else { return };
         let outcome = run.report.outcome;
         let next = format!("{}, then: {} trigger-now", next_step(outcome), self.program);
         self.needs.push(format!("the newest run ended {outcome}: {}; {next}", run.cause()));
+    }
+
+    fn gone(&mut self, group: &str) -> String {
+        let region = &self.desired.region;
+        self.needs.push(format!(
+            "there is no log group {group}, and no task of this family starts without it: \
+             aws logs create-log-group --region {region} --log-group-name {group}"
+        ));
+        format!("none: there is no log group {group}")
     }
 
     /// Without the log the screen lacks a part that matters, unless there is nothing to be read in it.

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::exit::Exit;
 use crate::receipt::{Overridden, VerifiedRun};
 use overdue::{Log, Overdue};
-use runs::PastRun;
+use runs::{PastRun, Unreported};
 
 /// What `status` reads besides a plan's world.
 #[derive(Debug, Clone)]
@@ -25,7 +25,9 @@ pub struct Facts {
     pub clock: Timestamp,
     /// The runs that were found in the log, newest first.
     pub runs: Vec<PastRun>,
-    /// Of these, those that the screen is to show.
+    /// The tasks that ended without a report, newest first.
+    pub unreported: Vec<Unreported>,
+    /// Of the runs, those that the screen is to show.
     pub shown: usize,
     /// Whether the log was read.
     pub log: Log,
@@ -83,6 +85,8 @@ pub struct Standing {
     pub one_off: Option<String>,
     /// The last runs, newest first.
     pub runs: Vec<PastRun>,
+    /// The last tasks that ended without a report, newest first.
+    pub unreported: Vec<Unreported>,
     /// Why they are not known, when they are not.
     pub runs_unknown: Option<String>,
     /// Whether a scheduled run is missing.

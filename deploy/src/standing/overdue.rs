@@ -27,8 +27,12 @@ pub enum Log {
         /// How long it keeps a line.
         keeps: Option<Duration>,
     },
-    /// It was not read, or holds no reports.
+    /// It was not read.
     Dark(String),
+    /// It was read, and runs of this job print no report.
+    Silent(String),
+    /// There is none: the log group is gone, and without it no task of the family starts.
+    Gone(String),
 }
 
 /// What was looked at.
@@ -40,6 +44,10 @@ pub struct Evidence<'a> {
     pub timetable: &'a Timetable,
     /// When the scheduled runs that the log remembers began.
     pub scheduled: &'a [Timestamp],
+    /// When the scheduled tasks began that ended without a report.
+    pub unreported: &'a [Timestamp],
+    /// When the runs began that call themselves scheduled and do not say of which job.
+    pub nobodys: &'a [Timestamp],
     /// Whether a task that the schedule started is running; `None` when that could not be seen.
     pub running: Option<bool>,
     /// The log.
@@ -59,6 +67,13 @@ pub enum Overdue {
         /// When it was due.
         due: Timestamp,
         /// When the run began.
+        began: Timestamp,
+    },
+    /// The last occurrence has started a task, which ended without a report.
+    Unreported {
+        /// When it was due.
+        due: Timestamp,
+        /// When the task began.
         began: Timestamp,
     },
     /// It is running.
@@ -100,7 +115,7 @@ pub fn patience(timetable: &Timetable) -> Duration {
 
 /// Whether a scheduled run is missing.
 pub fn overdue(evidence: &Evidence<'_>, now: Timestamp) -> Overdue {
-    let Evidence { state, timetable, scheduled, running, log } = evidence;
+    let Evidence { state, timetable, scheduled, unreported, nobodys, running, log } = evidence;
     if *state == State::Disabled {
         return Overdue::Off;
     }
@@ -109,15 +124,23 @@ pub fn overdue(evidence: &Evidence<'_>, now: Timestamp) -> Overdue {
         Ok(None) => return Overdue::NotYet,
         Err(error) => return Overdue::Unknown { due: None, why: error.to_string() },
     };
-    if let Some(began) = scheduled.iter().filter(|began| **began >= due - SKEW).max() {
-        return Overdue::Ran { due, began: *began };
+    let last = |moments: &[Timestamp]| moments.iter().copied().filter(|began| *began >= due - SKEW).max();
+    if let Some(began) = last(scheduled) {
+        return Overdue::Ran { due, began };
+    }
+    if let (Some(began), Some(false)) = (last(unreported), running) {
+        return Overdue::Unreported { due, began };
     }
     let unknown = |why: String| Overdue::Unknown { due: Some(due), why };
     let until = due.checked_add(patience(timetable)).unwrap_or(Timestamp::MAX);
     match (running, log) {
         (Some(true), _) => Overdue::Running { due },
         _ if now < until => Overdue::Waiting { due, until },
-        (_, Log::Dark(why)) => unknown(why.clone()),
+        (_, Log::Dark(why) | Log::Silent(why)) => unknown(why.clone()),
+        (_, Log::Gone(group)) => unknown(format!("there is no log group {group}")),
+        _ if last(nobodys).is_some() => {
+            unknown("a run since calls itself scheduled and does not say of which job".to_owned())
+        }
         (None, _) => unknown("whether a task is running was not seen".to_owned()),
         (_, Log::Read { keeps: Some(keeps) }) => match longest_interval(timetable, now) {
             Some(interval) if interval > *keeps => unknown(format!(

@@ -21,8 +21,7 @@ pub fn path(live: &Live, now: Option<&Fingerprint>, runs: &[PastRun]) -> PathNow
     {
         return known(true, format!("proven {} {}", minute(record.at()), record.how().words()));
     }
-    let ran = runs.iter().find(|run| run.is_scheduled() && run.report.outcome == geuneul::Outcome::Succeeded);
-    if let Some(began) = ran.and_then(PastRun::began) {
+    if let Some(began) = by_schedule(live, runs).and_then(PastRun::began) {
         return match is_of_today(live, now, began) {
             Ok(()) => known(true, format!("proven: the schedule itself ran the job on {}", minute(began))),
             Err(why) => {
@@ -38,15 +37,25 @@ pub fn path(live: &Live, now: Option<&Fingerprint>, runs: &[PastRun]) -> PathNow
             known(false, format!("unproven: {} moved since {}", listed(&moved), minute(record.at())))
         }
         (Seen::Present(Ok(_)), None) => known(false, "unproven: what would run cannot be told".to_owned()),
+        (Seen::Absent, _) if runs.iter().any(PastRun::is_nobodys) => known(
+            false,
+            "unproven: a run that calls itself scheduled does not say of which job, and shows nothing".to_owned(),
+        ),
         (Seen::Absent, _) => known(false, "unproven: Scheduler has not yet started the job as it is now".to_owned()),
     }
 }
 
 /// The run of the schedule itself that shows the path as it is today, and when it began.
 pub fn shown_by<'a>(live: &Live, now: &Fingerprint, runs: &'a [PastRun]) -> Option<(&'a PastRun, Timestamp)> {
-    let run = runs.iter().find(|run| run.is_scheduled() && run.report.outcome == geuneul::Outcome::Succeeded)?;
+    let run = by_schedule(live, runs)?;
     let began = run.began()?;
     is_of_today(live, Some(now), began).ok().map(|()| (run, began))
+}
+
+/// The newest run that the schedule itself started and that succeeded.
+fn by_schedule<'a>(live: &Live, runs: &'a [PastRun]) -> Option<&'a PastRun> {
+    let schedule = live.schedule.present()?;
+    runs.iter().find(|run| run.report.outcome == geuneul::Outcome::Succeeded && run.is_by(schedule))
 }
 
 fn known(proven: bool, says: String) -> PathNow {

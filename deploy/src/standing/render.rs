@@ -50,13 +50,13 @@ pub fn lines(standing: &Standing, program: &str) -> Vec<String> {
     }
     if let Some(why) = &standing.runs_unknown {
         screen.line("runs", why);
-    } else if standing.runs.is_empty() {
+    } else if standing.runs.is_empty() && standing.unreported.is_empty() {
         screen.line("runs", "none that the log remembers");
     }
     let Screen(mut lines) = screen;
-    if !standing.runs.is_empty() {
+    if !(standing.runs.is_empty() && standing.unreported.is_empty()) {
         lines.push(String::new());
-        lines.extend(runs::table(&standing.runs));
+        lines.extend(runs::table(&standing.runs, &standing.unreported));
     }
     let ends = [("not seen", &standing.unseen), ("needs a person", &standing.needs)];
     for (label, all) in ends.into_iter().filter(|(_, all)| !all.is_empty()) {
@@ -112,6 +112,9 @@ impl Screen {
             // Nothing is expected: the schedule's line says so.
             Overdue::Off | Overdue::NotYet => {}
             Overdue::Ran { due, .. } => self.line("overdue", format!("no: what was due {} has run", minute(*due))),
+            Overdue::Unreported { due, .. } => {
+                self.line("overdue", format!("no: what was due {} came, and left no report", minute(*due)));
+            }
             Overdue::Running { due } => self.line("overdue", format!("no: what was due {} is running", minute(*due))),
             Overdue::Waiting { due, until } => {
                 self.line("overdue", format!("not yet: due {}, may come until {}", minute(*due), minute(*until)));

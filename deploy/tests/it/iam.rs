@@ -129,6 +129,7 @@ fn what_only_looks_is_exactly_allowed() {
     scene.expect(&["apply", "--disabled", "--yes"], 0);
     scene.expect(&["trigger-now"], 0);
     read(&scene, "plan", &["plan", "--detailed-exitcode"], 0);
+    scene.expect(&["enable"], 0);
     read(&scene, "status", &["status"], 0);
     read(&scene, "history", &["history"], 0);
     read(&scene, "verify", &["verify"], 0);

@@ -100,7 +100,10 @@ from = "env:API_KEY"
     pub fn next_run(&self, lines: &[&str], code: i32) {
         let now = r#"'"$(date -u +%Y-%m-%dT%H:%M:%SZ)"'"#;
         let quoted = |line: &&str| {
-            format!("printf '%s\\n' '{}'\n", line.replace('\'', r"'\''").replace(&report().started_at, now))
+            let line = line.replace('\'', r"'\''").replace(&report().started_at, now);
+            // As `ingest` does: what it was told.
+            let line = line.replace("\"occurrence\":null", r#""occurrence":"'"$INGEST_OCCURRENCE"'""#);
+            format!("printf '%s\\n' '{line}'\n")
         };
         let lines: String = lines.iter().map(quoted).collect();
         self.next_script(&format!("{lines}exit {code}\n"));

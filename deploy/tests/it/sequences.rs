@@ -270,7 +270,7 @@ impl Stage<'_> {
         let (since, by) = (self.clock, live.identity.arn.clone());
         let overridden = live.receipt.present().and_then(|receipt| receipt.as_ref().ok()?.overridden().cloned());
         let void = |ending: Option<String>| {
-            Receipt::Void(Void { since, by: by.clone(), ending, overridden: overridden.clone() })
+            Receipt::Void(Void { since, by: by.clone(), ending, via_scheduler: false, overridden: overridden.clone() })
         };
         self.keep(&desired.receipt_parameter, &void(None), &desired);
         (self.proven, self.clock) = (None, self.clock + SignedDuration::from_secs(60));

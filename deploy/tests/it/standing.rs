@@ -94,7 +94,9 @@ fn moment(text: &str) -> Timestamp {
 }
 
 fn run(started_at: &str, trigger: Trigger, outcome: Outcome) -> PastRun {
-    let report = RunReport { started_at: started_at.into(), trigger, outcome, ..scene::report() };
+    // The schedule fires on the 31st, at 04:00 in Seoul.
+    let occurrence = Some(format!("{JOB}@{}:00:00Z", &started_at[..13]));
+    let report = RunReport { started_at: started_at.into(), trigger, outcome, occurrence, ..scene::report() };
     PastRun { task: "0123456789abcdef0123456789abcdef".into(), report }
 }
 
@@ -103,6 +105,7 @@ fn facts(clock: &str) -> Facts {
     Facts {
         clock: moment(clock),
         runs: Vec::new(),
+        unreported: Vec::new(),
         shown: 5,
         log,
         running: Ok(Vec::new()),
@@ -129,7 +132,7 @@ fn the_screen_at_moments_that_nobody_can_wait_for() {
         assert_eq!(exit, expected, "{text}");
         all += &text;
     };
-    show("off since today", &world, &plain, &facts("2026-12-02T01:00:00Z"), Exit::Done);
+    show("off since today", &world, &plain, &facts("2026-12-02T01:00:00Z"), Exit::NeedsPerson);
     show("off, and a month has gone by", &world, &plain, &facts("2027-02-02T01:00:00Z"), Exit::NeedsPerson);
     let stopped = desired("stopped = true");
     show("stopped by the configuration", &world, &stopped, &facts("2027-02-02T01:00:00Z"), Exit::Done);

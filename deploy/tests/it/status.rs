@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::proxy::Proxy;
-use crate::scene::{Scene, report, snapshot};
+use crate::scene::{JOB, Scene, report, snapshot};
 
 /// What the scheduled run of an occurrence that is still to come says.
 fn scheduled(started_at: &str) -> geuneul::RunReport {
@@ -14,6 +14,10 @@ fn scheduled(started_at: &str) -> geuneul::RunReport {
 
 fn json_of(scene: &Scene, arguments: &[&str], code: i32) -> Value {
     serde_json::from_slice(&scene.expect(arguments, code).stdout).unwrap()
+}
+
+fn json_of_any(scene: &Scene, arguments: &[&str]) -> Value {
+    serde_json::from_slice(&scene.deploy(arguments).output().unwrap().stdout).unwrap()
 }
 
 #[test]
@@ -125,7 +129,21 @@ fn a_run_that_did_not_come_is_overdue_and_one_in_a_busy_log_is_found() {
     let options = &described["taskDefinition"]["containerDefinitions"][0]["logConfiguration"]["options"];
     let prefix = format!("{}/{}", options["awslogs-stream-prefix"].as_str().unwrap(), scene.world.container);
     let began = due + jiff::SignedDuration::from_secs(20);
-    write(&format!("{prefix}/scheduled-run"), began, &scheduled(&began.to_string()).to_line());
+    let says = |occurrence: Option<&str>| {
+        let occurrence = occurrence.map(str::to_owned);
+        geuneul::RunReport { occurrence, ..scheduled(&began.to_string()) }.to_line()
+    };
+    // Of another job, of a moment at which the schedule does not fire, or of nobody: no run of this schedule.
+    write(&format!("{prefix}/other"), began, &says(Some(&format!("other@{due:.0}"))));
+    assert_eq!(status()["overdue"]["verdict"], "overdue");
+    write(&format!("{prefix}/odd"), began, &says(Some(&format!("{JOB}@{:.0}", due - hour))));
+    let found = status();
+    assert_eq!((&found["overdue"]["verdict"], &found["scheduled_path"]["proven"]), (&json!("overdue"), &json!(false)));
+    assert_eq!(found["runs"].as_array().unwrap().len(), 2, "another job's run is none of this one's: {found:#}");
+    write(&format!("{prefix}/nobodys"), began, &says(None));
+    let found = status();
+    assert_eq!((&found["overdue"]["verdict"], &found["scheduled_path"]["proven"]), (&json!("unknown"), &json!(false)));
+    write(&format!("{prefix}/scheduled-run"), began, &says(Some(&format!("{JOB}@{due:.0}"))));
     for i in 0..25 {
         write(&format!("{prefix}/service-{i}"), now, "GET /api/health 200");
     }
@@ -187,4 +205,84 @@ fn what_scheduler_could_not_deliver_and_what_nobody_runs_is_on_the_screen() {
     }
     let said = scene.transcript(&["disable", "--stop-running"]);
     assert!(said.contains("DISABLED already") && said.contains("no task of it is running"), "{said}");
+}
+
+#[test]
+fn a_run_that_leaves_no_report_is_in_the_list_and_needs_a_person() {
+    let scene = Scene::applied();
+    scene.expect(&["trigger-now"], 0);
+    scene.expect(&["enable"], 0);
+    scene.next_run(&["out of luck"], 3);
+    scene.fire();
+    snapshot!(scene, ["status"]);
+    snapshot!(scene, ["history"]);
+    let history = json_of(&scene, &["history", "--json"], 0);
+    assert_eq!(history["unreported"][0]["ended"], json!({ "with": 3 }), "{history}");
+
+    // A dry run that goes well mends nothing.
+    let looked = geuneul::RunReport { outcome: Outcome::DryRun, ..report() };
+    scene.next_run(&[&looked.to_line()], 0);
+    scene.expect(&["run", "--", "--ingest.dry-run=true"], 0);
+    scene.expect(&["status"], 5);
+
+    // A job that prints no report has run.
+    scene.edit_config(|config| *config += "\n[job.library-sync.gate]\nproof = \"exit-code\"\n");
+    scene.next_run(&["done"], 0);
+    scene.expect(&["trigger-now"], 0);
+    let status = String::from_utf8(scene.expect(&["status"], 0).stdout).unwrap();
+    assert!(status.contains("ran (it prints no report)"), "{status}");
+}
+
+#[test]
+fn a_run_that_calls_itself_scheduled_shows_nothing_of_the_schedule() {
+    let scene = Scene::applied();
+    scene.expect(&["trigger-now"], 0);
+    scene.expect(&["enable"], 0);
+    snapshot!(scene, ["run", "--", "--ingest.source=library", "--ingest.trigger=scheduled"]);
+    // By whatever way it comes into the log.
+    scene.next_run(&[&scheduled("2026-11-29T03:00:00Z").to_line()], 0);
+    scene.expect(&["run", "--", "--ingest.source=library"], 0);
+    let status = json_of(&scene, &["status", "--json"], 0);
+    assert_eq!(status["scheduled_path"]["proven"], false, "{status:#}");
+    scene.next_run(&[&report().to_line()], 0);
+    let said = scene.transcript(&["trigger-now"]);
+    assert!(!said.contains("recorded"), "{said}");
+}
+
+#[test]
+fn without_its_log_group_and_switched_off_behind_our_back_a_job_needs_a_person() {
+    let scene = Scene::applied();
+    scene.expect(&["trigger-now"], 0);
+    scene.expect(&["enable"], 0);
+    let mut schedule = scene.schedule();
+    schedule["State"] = json!("DISABLED");
+    scene.put_schedule(&schedule);
+    let said = scene.transcript(&["status"]);
+    assert!(said.contains("exit code: 5\n"), "{said}");
+    assert!(said.contains("\nneeds a person: it is off: deploy enable; or say stopped = true\n"), "{said}");
+    scene.expect(&["enable"], 0);
+    scene.expect(&["status"], 0);
+    scene.call("logs", "DeleteLogGroup", &json!({ "logGroupName": scene.world.log_group }));
+    let said = scene.transcript(&["status"]);
+    assert!(said.contains("exit code: 5\n"), "{said}");
+    assert!(said.contains("starts without it: aws logs create-log-group --region "), "{said}");
+}
+
+#[test]
+fn whoever_asks_while_the_run_that_decides_is_at_work_is_told_so() {
+    let scene = Scene::applied();
+    scene.next_script("sleep 600");
+    let mut trigger = scene.deploy(&["trigger-now"]);
+    let mut trigger = trigger.stderr(std::process::Stdio::null()).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let started =
+        || json_of_any(&scene, &["status", "--json"])["running"].as_array().is_some_and(|all| !all.is_empty());
+    while !started() {
+        std::thread::yield_now();
+    }
+    let status = scene.transcript(&["status"]);
+    assert!(status.contains("gate      closed: the run that decides is at work: deploy attach\n"), "{status}");
+    let enable = scene.transcript(&["enable"]);
+    assert!(enable.contains("hint: it is at work; see its end: deploy attach "), "{enable}");
+    trigger.kill().unwrap();
+    trigger.wait().unwrap();
 }

@@ -77,7 +77,7 @@ fn status_remembers_the_schedule_s_own_run_behind_many_others() {
         scene.expect(&["trigger-now"], 0);
     }
     let status = said(&scene, &["status"], 0);
-    assert!(status.contains("the schedule itself has run the job: 2026-12-01 04:00 UTC"), "{status}");
+    assert!(status.contains("the scheduled path is proven 2026-12-01 04:00 UTC by the schedule\n"), "{status}");
     // A run that failed says its own cause, and what to do.
     let message = "DATA_GO_KR_SERVICE_KEY is not registered".to_owned();
     let error = Some(RunError { code: "key".into(), message });

@@ -183,7 +183,9 @@ fn the_job_of_the_same_name_in_another_region_is_left_alone() {
 fn voided(scene: &Scene) -> String {
     let owner = Owner { job: JOB.into(), account: scene.world.account.clone(), region: scene.world.region.clone() };
     let since = "2026-11-29T03:00:00Z".parse().unwrap();
-    Receipt::Void(Void { since, by: "somebody else".into(), ending: None, overridden: None }).to_text(&owner).unwrap()
+    Receipt::Void(Void { since, by: "somebody else".into(), ending: None, via_scheduler: false, overridden: None })
+        .to_text(&owner)
+        .unwrap()
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn months_follow_each_other() {
 fn the_ledger_says_what_the_report_says() {
     let mut world = World::new(generate(3, 40));
     world.set("INGEST_TRIGGER", "scheduled");
-    world.set("INGEST_OCCURRENCE", "2026-11-05T03:00:00Z");
+    world.set("INGEST_OCCURRENCE", "library-sync@2026-11-05T03:00:00Z");
     let retried = "7b0b1f3e-1111-4222-8333-944445555666";
     let finished = world.invoke(&["--ingest.source=library", &format!("--ingest.retry-of={retried}")]);
     let report = finished.report();
@@ -63,9 +63,10 @@ fn the_ledger_says_what_the_report_says() {
     );
     let (run_id, sha256) = (&report.run_id, report.snapshot_sha256.as_ref().unwrap());
     let expected = format!(
-        "{run_id} library scheduled 2026-11-05T03:00:00Z {retried} f succeeded 40 40 0 0 0 0 0 40 0 t {sha256} t t t"
+        "{run_id} library scheduled library-sync@2026-11-05T03:00:00Z {retried} f succeeded 40 40 0 0 0 0 0 40 0 t {sha256} t t t"
     );
     assert_eq!(row, [expected]);
+    assert_eq!(report.occurrence.as_deref(), Some("library-sync@2026-11-05T03:00:00Z"));
 }
 
 #[test]

@@ -75,7 +75,18 @@ pub(super) struct Marks {
     pub(super) client_token: String,
     pub(super) started_by: String,
     trigger: Trigger,
-    time: String,
+    /// The job's name is in it: jobs may share a family and a container, and their reports then stand side by side in one log.
+    occurrence: String,
+}
+
+/// `JOB@TIME`: what a run is told of itself, and says again in its report.
+fn named(job: &str, time: &str) -> String {
+    format!("{job}@{time}")
+}
+
+/// The job and the time of an occurrence, as a run repeats them; `None` when it is no text of ours.
+pub fn of_occurrence(text: &str) -> Option<(&str, &str)> {
+    text.split_once('@').filter(|(job, _)| !job.is_empty())
 }
 
 impl Marks {
@@ -87,7 +98,7 @@ impl Marks {
     pub(super) fn environment(&self, further: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         let mut all = further.clone();
         all.insert(TRIGGER_VARIABLE.to_owned(), self.trigger.to_string());
-        all.insert(OCCURRENCE_VARIABLE.to_owned(), self.time.clone());
+        all.insert(OCCURRENCE_VARIABLE.to_owned(), self.occurrence.clone());
         all
     }
 }
@@ -109,7 +120,7 @@ impl RunTask {
             client_token: format!("{}-{id}", self.token_prefix()),
             started_by: starter.started_by(&self.0.job),
             trigger: starter.trigger(),
-            time,
+            occurrence: named(&self.0.job, &time),
         };
         debug_assert!(marks.client_token.len() <= MAX_CLIENT_TOKEN && marks.started_by.len() <= MAX_STARTED_BY);
         Run { task: self.clone(), marks }
@@ -117,9 +128,10 @@ impl RunTask {
 
     /// The run of this request that Scheduler starts at `time`, as it writes the time of the occurrence.
     pub fn scheduled_at(&self, time: &str) -> Run {
-        let Marks { client_token, started_by, trigger, time: _ } = self.scheduled();
+        let Marks { client_token, started_by, trigger, occurrence: _ } = self.scheduled();
         let client_token = client_token.replace(SCHEDULED_TIME, time);
-        Run { task: self.clone(), marks: Marks { client_token, started_by, trigger, time: time.to_owned() } }
+        let occurrence = named(&self.0.job, time);
+        Run { task: self.clone(), marks: Marks { client_token, started_by, trigger, occurrence } }
     }
 
     /// The run of this request that a one-off schedule starts at `time`, for the person who made it. It is that person's run, and says
@@ -129,7 +141,7 @@ impl RunTask {
             client_token: format!("{}-once-{time}", self.token_prefix()),
             started_by: Starter::OneOff.started_by(&self.0.job),
             trigger: Starter::OneOff.trigger(),
-            time: time.to_owned(),
+            occurrence: named(&self.0.job, time),
         };
         debug_assert!(marks.client_token.len() <= MAX_CLIENT_TOKEN && marks.started_by.len() <= MAX_STARTED_BY);
         Run { task: self.clone(), marks }
@@ -146,7 +158,7 @@ impl RunTask {
             client_token: format!("{}-{SCHEDULED_TIME}", self.token_prefix()),
             started_by: format!("{STARTED_BY_SCHEDULE}{}", self.0.job),
             trigger: Trigger::Scheduled,
-            time: SCHEDULED_TIME.to_owned(),
+            occurrence: named(&self.0.job, SCHEDULED_TIME),
         }
     }
 }

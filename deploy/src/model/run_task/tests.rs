@@ -20,7 +20,7 @@ const LEGAL: &str = "
     Overrides.ContainerOverrides[].MemoryReservation
 ";
 
-const GOLDEN: &str = r#"{"Cluster":"arn:aws:ecs:ap-northeast-2:123456789012:cluster/geuneul","TaskDefinition":"arn:aws:ecs:ap-northeast-2:123456789012:task-definition/geuneul:77","LaunchType":"FARGATE","Count":1,"ClientToken":"96d44242d9d8-<aws.scheduler.scheduled-time>","StartedBy":"geuneul-deploy/scheduled/library-sync","NetworkConfiguration":{"AwsvpcConfiguration":{"Subnets":["subnet-a","subnet-b"],"SecurityGroups":["sg-1"],"AssignPublicIp":"ENABLED"}},"Overrides":{"ContainerOverrides":[{"Name":"ingest","Command":["--ingest.source=library","--ingest.deactivate-stale=true","--ingest.exit-after=true"],"Environment":[{"Name":"INGEST_OCCURRENCE","Value":"<aws.scheduler.scheduled-time>"},{"Name":"INGEST_TRIGGER","Value":"scheduled"}]}]}}"#;
+const GOLDEN: &str = r#"{"Cluster":"arn:aws:ecs:ap-northeast-2:123456789012:cluster/geuneul","TaskDefinition":"arn:aws:ecs:ap-northeast-2:123456789012:task-definition/geuneul:77","LaunchType":"FARGATE","Count":1,"ClientToken":"96d44242d9d8-<aws.scheduler.scheduled-time>","StartedBy":"geuneul-deploy/scheduled/library-sync","NetworkConfiguration":{"AwsvpcConfiguration":{"Subnets":["subnet-a","subnet-b"],"SecurityGroups":["sg-1"],"AssignPublicIp":"ENABLED"}},"Overrides":{"ContainerOverrides":[{"Name":"ingest","Command":["--ingest.source=library","--ingest.deactivate-stale=true","--ingest.exit-after=true"],"Environment":[{"Name":"INGEST_OCCURRENCE","Value":"library-sync@<aws.scheduler.scheduled-time>"},{"Name":"INGEST_TRIGGER","Value":"scheduled"}]}]}}"#;
 
 fn set(items: &[&str]) -> BTreeSet<String> {
     items.iter().map(|item| (*item).to_owned()).collect()
@@ -115,7 +115,7 @@ fn a_manual_run_differs_only_in_what_names_the_occurrence() {
         [
             r#""96d44242d9d8-<aws.scheduler.scheduled-time>" | "96d44242d9d8-0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f""#,
             r#""geuneul-deploy/scheduled/library-sync" | "geuneul-deploy/manual/library-sync""#,
-            r#""<aws.scheduler.scheduled-time>" | "2026-11-29T03:00:00Z""#,
+            r#""library-sync@<aws.scheduler.scheduled-time>" | "library-sync@2026-11-29T03:00:00Z""#,
             r#""scheduled" | "manual""#,
         ]
     );
@@ -221,7 +221,10 @@ fn a_one_off_schedule_sends_the_same_but_for_what_names_the_occurrence() {
     assert!(once.to_string().contains(SCHEDULED_TIME));
     // What Scheduler makes of it is what is asked for.
     let run = task.via_scheduler("2026-11-29T03:00:00Z");
-    assert_eq!(run.environment()[OCCURRENCE_VARIABLE], "2026-11-29T03:00:00Z");
+    let occurrence = format!("{}@2026-11-29T03:00:00Z", "j".repeat(64));
+    assert_eq!(run.environment()[OCCURRENCE_VARIABLE], occurrence);
+    assert_eq!(of_occurrence(&occurrence), Some(("j".repeat(64).as_str(), "2026-11-29T03:00:00Z")));
+    assert_eq!([of_occurrence("2026-11-29T03:00:00Z"), of_occurrence("@x")], [None, None]);
     // It is not taken for the job's own Input.
     assert!(RunTask::from_scheduler_input(&task.one_off_input()).is_err());
 }

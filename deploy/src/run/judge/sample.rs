@@ -24,6 +24,7 @@ pub fn report() -> RunReport {
         duplicates: 89,
         complete: true,
         snapshot_sha256: None,
+        occurrence: None,
         started_at: "2026-11-29T03:00:00Z".into(),
         duration_ms: 812,
         skip: None,

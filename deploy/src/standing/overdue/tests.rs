@@ -29,6 +29,8 @@ struct Case<'a> {
     timetable: Timetable,
     state: State,
     scheduled: &'a [Timestamp],
+    unreported: &'a [Timestamp],
+    nobodys: &'a [Timestamp],
     running: Option<bool>,
     log: Log,
     now: &'a str,
@@ -37,12 +39,13 @@ struct Case<'a> {
 impl Case<'_> {
     fn monthly(now: &str) -> Case<'_> {
         let log = Log::Read { keeps: None };
-        Case { timetable: timetable(|_| ()), state: State::Enabled, scheduled: &[], running: Some(false), log, now }
+        let (timetable, running) = (timetable(|_| ()), Some(false));
+        Case { timetable, state: State::Enabled, scheduled: &[], unreported: &[], nobodys: &[], running, log, now }
     }
 
     fn verdict(self) -> Overdue {
-        let Case { timetable, state, scheduled, running, log, now } = self;
-        overdue(&Evidence { state, timetable: &timetable, scheduled, running, log }, at(now))
+        let Case { timetable, state, scheduled, unreported, nobodys, running, log, now } = self;
+        overdue(&Evidence { state, timetable: &timetable, scheduled, unreported, nobodys, running, log }, at(now))
     }
 }
 
@@ -84,6 +87,12 @@ fn a_run_that_is_there_is_seen() {
     let older = [at("2026-10-31T19:00:20Z")];
     let case = Case { scheduled: &older, ..Case::monthly("2026-12-05T00:00:00Z") };
     assert_eq!(case.verdict(), Overdue::Overdue { due }, "last month's run is none of this month's");
+    let case = Case { unreported: &scheduled, ..Case::monthly("2026-11-30T19:05:00Z") };
+    assert_eq!(
+        case.verdict(),
+        Overdue::Unreported { due, began },
+        "it came, and nobody has to wait for the rest of the hour"
+    );
     let case = Case { running: Some(true), ..Case::monthly("2026-12-05T00:00:00Z") };
     assert_eq!(case.verdict(), Overdue::Running { due });
 }
@@ -106,6 +115,8 @@ fn what_nobody_can_see_is_unknown_and_never_overdue() {
         "logs:FilterLogEvents denied"
     );
     assert_eq!(why(Case { running: None, ..Case::monthly(late) }), "whether a task is running was not seen");
+    let nobodys = [at("2026-11-30T19:00:21Z")];
+    assert!(why(Case { nobodys: &nobodys, ..Case::monthly(late) }).contains("does not say of which job"));
     let rate = timetable(|schedule| schedule["ScheduleExpression"] = json!("rate(1 days)"));
     assert!(why(Case { timetable: rate, ..Case::monthly(late) }).contains("rate(1 days)"));
     // A run that was found is known, however short the memory.
