@@ -226,6 +226,12 @@ impl Desired {
         format!("arn:{partition}:kms:{region}:{account}:key/*")
     }
 
+    /// What ECS says it acts for when it assumes a task's roles.
+    pub fn every_ecs_arn(&self) -> String {
+        let Desired { account, region, partition, .. } = self;
+        format!("arn:{partition}:ecs:{region}:{account}:*")
+    }
+
     /// Who may assume the scheduler's role: Scheduler, on behalf of schedules of our group.
     pub fn trust(&self) -> PolicyDocument {
         let values = [("ACCOUNT", json!(self.account)), ("GROUP_ARN", json!(self.group_arn()))];
@@ -234,12 +240,14 @@ impl Desired {
 
     /// What the scheduler's role may do: start this family on this cluster, and hand over the roles that the task definition names.
     pub fn scheduler_policy(&self, task_definition: &Map<String, Value>) -> PolicyDocument {
+        let roles =
+            ["executionRoleArn", "taskRoleArn"].iter().filter_map(|member| task_definition.get(*member)?.as_str());
+        self.scheduler_policy_passing(roles.map(|role| self.role_arn(role)).collect())
+    }
+
+    /// The same for roles that are known by their ARNs.
+    pub fn scheduler_policy_passing(&self, mut roles: Vec<String>) -> PolicyDocument {
         let Desired { account, region, partition, job, .. } = self;
-        let mut roles: Vec<_> = ["executionRoleArn", "taskRoleArn"]
-            .iter()
-            .filter_map(|member| task_definition.get(*member)?.as_str())
-            .map(|role| self.role_arn(role))
-            .collect();
         roles.dedup();
         let every = format!("arn:{partition}:ecs:{region}:{account}:task-definition/{}:*", job.family);
         let values = [

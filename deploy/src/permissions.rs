@@ -8,7 +8,7 @@
 mod resources;
 
 use clap::ValueEnum;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::desired::Desired;
 
@@ -49,13 +49,14 @@ pub enum For {
     Scheduler,
 }
 
-/// The roles that the task definition names, by ARN; empty when they are not known.
+/// The roles that the task definition names, by ARN: those of the schedule's revision, and those of the one that it may move to. Empty
+/// when they are not known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskRoles {
     /// It fetches image and secrets.
-    pub execution: Option<String>,
+    pub execution: Vec<String>,
     /// The container has it.
-    pub task: Option<String>,
+    pub task: Vec<String>,
     /// Whether the task definition could be read; else any role must do.
     pub known: bool,
 }
@@ -178,8 +179,8 @@ impl Draft<'_> {
         self.allow(&["scheduler:GetSchedule", "scheduler:DeleteSchedule"], vec![self.one_off()]);
     }
 
-    /// SSM encrypts with a key of one's own in the caller's name: `kms:Encrypt`, since values are of the standard tier (the advanced
-    /// one would take `kms:GenerateDataKey`). Nothing here decrypts.
+    /// SSM encrypts with a key of one's own in the caller's name: `kms:Encrypt`, since values are made of the standard tier (one
+    /// that somebody made advanced takes `kms:GenerateDataKey`). Nothing here decrypts.
     fn encrypt(&mut self) {
         let (keys, aliases) = self.desired.named_keys();
         let every = vec![self.desired.every_key_arn()];
@@ -349,16 +350,9 @@ impl Draft<'_> {
         self.allow(&["scheduler:DeleteSchedule"], vec![self.schedule(), self.one_off()]);
     }
 
-    /// The same document that `apply` writes.
+    /// The same document that `apply` writes; where the newest revision has other roles than the schedule's, it may pass both.
     fn scheduler(&self) -> Value {
-        let mut members = Map::new();
-        let any = (!self.roles.known).then(|| self.any_role());
-        for (member, role) in [("executionRoleArn", &self.roles.execution), ("taskRoleArn", &self.roles.task)] {
-            if let Some(role) = role.as_ref().or(any.as_ref()) {
-                members.insert(member.to_owned(), role.clone().into());
-            }
-        }
-        serde_json::from_str(&self.desired.scheduler_policy(&members).0).unwrap_or_default()
+        serde_json::from_str(&self.desired.scheduler_policy_passing(self.task_roles()).0).unwrap_or_default()
     }
 
     fn pass_task_roles(&mut self) {

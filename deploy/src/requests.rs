@@ -13,6 +13,7 @@ pub fn of(step: &Step, desired: &Desired) -> (&'static str, Value) {
     match step {
         Step::CreateParameter { name, from, key, tags, .. } => {
             let mut request = parameter(name, from, key.as_deref());
+            request["Tier"] = json!("Standard");
             request["Tags"] = capital(tags);
             ("ssm:PutParameter", request)
         }
@@ -42,7 +43,8 @@ pub fn of(step: &Step, desired: &Desired) -> (&'static str, Value) {
         }
         Step::CreateRole(NewRole { name, path, trust, boundary, tags }) => {
             let mut request = json!({
-                "RoleName": name, "Path": path, "AssumeRolePolicyDocument": policy_of(trust), "Tags": capital(tags),
+                "RoleName": name, "Path": path, "Description": NewRole::DESCRIPTION,
+                "AssumeRolePolicyDocument": policy_of(trust), "Tags": capital(tags),
             });
             if let Some(boundary) = boundary {
                 request["PermissionsBoundary"] = json!(boundary);
@@ -69,8 +71,7 @@ pub fn of(step: &Step, desired: &Desired) -> (&'static str, Value) {
 }
 
 fn parameter(name: &str, from: &crate::secret::Origin, key: Option<&str>) -> Value {
-    let mut request =
-        json!({ "Name": name, "Type": "SecureString", "Tier": "Standard", "Value": format!("(the value of {from})") });
+    let mut request = json!({ "Name": name, "Type": "SecureString", "Value": format!("(the value of {from})") });
     if let Some(key) = key {
         request["KeyId"] = json!(key);
     }

@@ -19,12 +19,14 @@ impl Parameters for Aws {
     }
 
     async fn create_parameter(&self, name: &str, value: &SecretValue, key: Option<&str>, tags: &Tags) -> Answer<i64> {
-        let put = self.put(name, value, key).set_tags(Some(to_sdk(tags)));
+        // 4 KB fit the standard tier; the account's default could be the one that costs money.
+        let put = self.put(name, value, key).tier(ParameterTier::Standard).set_tags(Some(to_sdk(tags)));
         let answer = put.send().await.map_err(|e| CloudError::new("ssm:PutParameter", name, &e))?;
         Ok(answer.version)
     }
 
     async fn overwrite_parameter(&self, name: &str, value: &SecretValue, key: Option<&str>) -> Answer<i64> {
+        // Without a tier: one that somebody made advanced cannot go back to the standard one.
         let put = self.put(name, value, key).overwrite(true);
         let answer = put.send().await.map_err(|e| CloudError::new("ssm:PutParameter", name, &e))?;
         Ok(answer.version)
@@ -84,8 +86,7 @@ impl Aws {
         key: Option<&str>,
     ) -> aws_sdk_ssm::operation::put_parameter::builders::PutParameterFluentBuilder {
         let call = self.ssm.put_parameter().name(name).value(value.for_put_parameter());
-        // 4 KB fit the standard tier; the account's default could be the one that costs money.
-        call.r#type(Kind::SecureString).tier(ParameterTier::Standard).set_key_id(key.map(str::to_owned))
+        call.r#type(Kind::SecureString).set_key_id(key.map(str::to_owned))
     }
 }
 

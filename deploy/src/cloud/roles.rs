@@ -39,7 +39,7 @@ impl Roles for Aws {
         let NewRole { name, path, trust, boundary, tags } = role;
         let call = self.iam.create_role().role_name(name).path(path).assume_role_policy_document(&trust.0);
         let call = call.set_permissions_boundary(boundary.clone());
-        let call = call.description("Lets EventBridge Scheduler start the job; kept by deploy");
+        let call = call.description(NewRole::DESCRIPTION);
         let answer = call.set_tags(Some(to_sdk(tags))).send().await;
         answer.map(drop).map_err(|e| CloudError::new("iam:CreateRole", name, &e))
     }

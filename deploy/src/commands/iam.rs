@@ -1,12 +1,14 @@
 //! `deploy iam --for VERB`: the least that a caller must be allowed, as a policy to paste.
 
 use clap::Args;
+use serde_json::{Map, Value};
 
 use super::Context;
-use crate::cloud::TaskDefinitions;
+use crate::cloud::{CloudError, ErrorKind, Schedules, TaskDefinitions};
 use crate::desired::Desired;
 use crate::exit::Exit;
 use crate::permissions::{For, TaskRoles, policy};
+use crate::plan::pinned_revision;
 
 /// The flags of `deploy iam`.
 #[derive(Debug, Args)]
@@ -24,10 +26,10 @@ pub async fn run(context: &Context, args: IamArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The roles are named by the task definition. Whoever writes policies may not be allowed to look at it, or may not be logged in at
-/// all: then any role of the account must do, and that is said.
+/// The roles are named by the task definitions: the schedule's, which runs, and the one that `apply` would take. Whoever writes policies
+/// may not be allowed to look at them, or may not be logged in at all: then any role of the account must do, and that is said.
 async fn task_roles(context: &Context, desired: &Desired) -> TaskRoles {
-    let members = match desired.document() {
+    let newest = match desired.document() {
         Some(document) => document.members.clone(),
         None => match context.aws.task_definition(&desired.job.family).await {
             Ok(found) => found.members,
@@ -40,9 +42,29 @@ async fn task_roles(context: &Context, desired: &Desired) -> TaskRoles {
             }
         },
     };
-    let role = |member: &str| {
-        let role = members.get(member)?.as_str().filter(|role| !role.is_empty())?;
-        Some(desired.role_arn(role))
+    let pinned = pinned(context, desired).await.unwrap_or_else(|error| {
+        err!("note: the policy leaves out the roles of the revision that the schedule runs: {error}");
+        err!("hint: run it again where scheduler:GetSchedule and ecs:DescribeTaskDefinition are allowed");
+        None
+    });
+    let role = |member: &str| -> Vec<String> {
+        let named = pinned.iter().chain([&newest]).filter_map(|members| members.get(member)?.as_str());
+        let mut roles: Vec<_> = named.filter(|role| !role.is_empty()).map(|role| desired.role_arn(role)).collect();
+        roles.dedup();
+        roles
     };
     TaskRoles { execution: role("executionRoleArn"), task: role("taskRoleArn"), known: true }
+}
+
+/// The revision that the schedule runs, if there is one.
+async fn pinned(context: &Context, desired: &Desired) -> Result<Option<Map<String, Value>>, CloudError> {
+    let schedule = match context.aws.schedule(&desired.timing().group, &desired.job.name).await {
+        Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
+        answer => answer?,
+    };
+    let Some(reference) = pinned_revision(&schedule) else { return Ok(None) };
+    match context.aws.task_definition(reference.arn()).await {
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+        answer => Ok(Some(answer?.members)),
+    }
 }

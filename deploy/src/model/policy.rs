@@ -51,3 +51,8 @@ pub struct NewRole {
     /// Its tags.
     pub tags: Tags,
 }
+
+impl NewRole {
+    /// What is written on every role that is made.
+    pub const DESCRIPTION: &str = "Lets EventBridge Scheduler start the job; kept by deploy";
+}

@@ -32,11 +32,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn execution_role(&self) -> Vec<String> {
-        match &self.roles.execution {
-            Some(role) => vec![role.clone()],
-            None if self.roles.known => Vec::new(),
-            None => vec![self.any_role()],
-        }
+        if self.roles.known { self.roles.execution.clone() } else { vec![self.any_role()] }
     }
 
     pub(super) fn task_roles(&self) -> Vec<String> {

@@ -14,6 +14,7 @@ mod trust;
 
 pub use roles::{granted_in_other_region, grants};
 pub use schedule::pinned_revision;
+pub(crate) use trust::{ECS_TASKS, SCHEDULER, Trust};
 
 pub use step::{Pin, ScheduleStep, Step};
 

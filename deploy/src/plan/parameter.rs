@@ -2,7 +2,7 @@
 
 use super::{Draft, Refusal, Sign, Step, Thing, tag_lines};
 use crate::desired::WantedParameter;
-use crate::model::parameter::is_same_key;
+use crate::model::parameter::{AWS_OWN_KEY, is_same_key};
 use crate::model::{Parameter, ParameterType, Seen, State, tags};
 
 impl Draft<'_> {
@@ -58,6 +58,11 @@ impl Draft<'_> {
                 false => "",
             };
             self.notes.push(format!("a proven run of {env} v{version} no longer counts{stays}"));
+        }
+        if let (None, Some(key)) = (kms_key, found.key.as_deref().filter(|key| !is_same_key(key, AWS_OWN_KEY))) {
+            self.notes.push(format!(
+                "parameter {name} is encrypted with {key}, which the configuration does not name: nothing here lets the execution role decrypt with it, or you encrypt; say kms_key = {key:?} in its secret"
+            ));
         }
         if let Some(key) = moved_key {
             details.push(("key".to_owned(), format!("{is} -> {key}")));

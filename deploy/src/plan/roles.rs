@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::trust::Trust;
-use super::{Draft, Pinned, Refusal, Sign, Step, Thing, lines, tag_lines};
+use super::{Draft, Pinned, Refusal, SCHEDULER, Sign, Step, Thing, Trust, lines, tag_lines};
 use crate::desired::{Desired, SCHEDULER_POLICY_NAME, WantedRole, role_name};
 use crate::model::{NewRole, PolicyDocument, Role, Seen, tags};
 use crate::normalise::{Normalisers, differences};
@@ -126,7 +125,8 @@ impl Draft<'_> {
             return self.refusals.push(Refusal::new(what, "set `role` to the whole ARN of a role in this account"));
         }
         let trust = self.normalisers.policy(&found.trust);
-        match Trust::of(&trust, &self.desired.account, &self.desired.group_arn()) {
+        let group = self.desired.group_arn();
+        match Trust::of(&trust, SCHEDULER, &[("aws:sourceaccount", &self.desired.account), ("aws:sourcearn", &group)]) {
             Trust::Given => {
                 let boundary = self.boundary_of_others(found);
                 self.item(Thing::Role, name, Sign::Same, "given, used as it is").details.extend(boundary);

@@ -1,17 +1,21 @@
-//! Does a role's trust policy let Scheduler assume it on behalf of the schedules of one group?
+//! Does a role's trust policy let a service assume it: Scheduler for the schedules of one group, ECS for the tasks of one account?
 //!
-//! By meaning, as far as such policies are written: who, what, the two conditions that Scheduler fills in, and a Deny that goes
+//! By meaning, as far as such policies are written: who, what, the conditions that the service fills in, and a Deny that goes
 //! before every Allow. A condition of another kind is taken to hold: nobody here can know its value.
 
 use serde_json::Value;
 
 use super::roles::items;
 
-const SCHEDULER: &str = "scheduler.amazonaws.com";
+/// Scheduler, as a principal.
+pub(crate) const SCHEDULER: &str = "scheduler.amazonaws.com";
+
+/// ECS that starts tasks, as a principal.
+pub(crate) const ECS_TASKS: &str = "ecs-tasks.amazonaws.com";
 
 /// The answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Trust {
+pub(crate) enum Trust {
     /// It does.
     Given,
     /// It does not, and why.
@@ -19,14 +23,14 @@ pub(super) enum Trust {
 }
 
 impl Trust {
-    /// Reads a policy in compared form.
-    pub(super) fn of(policy: &Value, account: &str, group_arn: &str) -> Trust {
-        let about_us: Vec<_> = items(&policy["Statement"]).filter(|s| names_scheduler(s) && names_assume(s)).collect();
-        let failing = |statement: &Value| unmet(statement, account, group_arn);
+    /// Reads a policy in compared form. The service says `keys` about whom it acts for: their names in small letters.
+    pub(crate) fn of(policy: &Value, service: &str, keys: &[(&str, &str)]) -> Trust {
+        let about_us: Vec<_> = items(&policy["Statement"]).filter(|s| names(s, service) && names_assume(s)).collect();
+        let failing = |statement: &Value| unmet(statement, keys);
         if about_us.iter().any(|s| s["Effect"] == "Deny" && failing(s).is_none()) {
             return Trust::Missing("a statement denies it".to_owned());
         }
-        let mut why = format!("no statement allows sts:AssumeRole to {SCHEDULER}");
+        let mut why = format!("no statement allows sts:AssumeRole to {service}");
         for statement in about_us.iter().filter(|s| s["Effect"] == "Allow") {
             match failing(statement) {
                 None => return Trust::Given,
@@ -37,10 +41,10 @@ impl Trust {
     }
 }
 
-fn names_scheduler(statement: &Value) -> bool {
+fn names(statement: &Value, service: &str) -> bool {
     let principal = &statement["Principal"];
     *principal == "*"
-        || items(&principal["Service"]).any(|service| service == SCHEDULER)
+        || items(&principal["Service"]).any(|one| one == service)
         || items(&principal["AWS"]).any(|one| one == "*")
 }
 
@@ -52,23 +56,19 @@ fn names_assume(statement: &Value) -> bool {
     items(&statement["Action"]).any(matches)
 }
 
-/// The condition that Scheduler does not meet when it acts for a schedule of the group.
-fn unmet(statement: &Value, account: &str, group_arn: &str) -> Option<String> {
+/// The condition that the service does not meet when it says these keys.
+fn unmet(statement: &Value, said: &[(&str, &str)]) -> Option<String> {
     let conditions = statement.get("Condition").and_then(Value::as_object).into_iter().flatten();
     for (operator, keys) in conditions {
         for (key, wanted) in keys.as_object().into_iter().flatten() {
-            let is = match key.to_ascii_lowercase().as_str() {
-                "aws:sourceaccount" => account,
-                "aws:sourcearn" => group_arn,
-                _ => continue,
-            };
+            let Some((_, is)) = said.iter().find(|(known, _)| key.eq_ignore_ascii_case(known)) else { continue };
             let operator = operator.trim_end_matches("IfExists");
             let any = |matches: &dyn Fn(&str) -> bool| items(wanted).filter_map(Value::as_str).any(matches);
             let met = match operator {
-                "StringEquals" => any(&|one| one == is),
+                "StringEquals" => any(&|one| one == *is),
                 "StringEqualsIgnoreCase" => any(&|one| one.eq_ignore_ascii_case(is)),
                 "StringLike" | "ArnLike" | "ArnEquals" => any(&|one| like(one, is)),
-                "StringNotEquals" => !any(&|one| one == is),
+                "StringNotEquals" => !any(&|one| one == *is),
                 "StringNotLike" | "ArnNotLike" | "ArnNotEquals" => !any(&|one| like(one, is)),
                 _ => continue,
             };
@@ -112,7 +112,8 @@ mod tests {
     }
 
     fn given(statements: &[Value]) -> bool {
-        Trust::of(&json!({ "Statement": statements }), "123456789012", GROUP) == Trust::Given
+        let keys = [("aws:sourceaccount", "123456789012"), ("aws:sourcearn", GROUP)];
+        Trust::of(&json!({ "Statement": statements }), SCHEDULER, &keys) == Trust::Given
     }
 
     #[test]
@@ -125,6 +126,7 @@ mod tests {
             allow(json!({ "Service": ["ecs-tasks.amazonaws.com", SCHEDULER] }), json!({})),
             statement("Allow", scheduler.clone(), "sts:*", json!({ "Bool": { "aws:SecureTransport": "true" } })),
             allow(scheduler.clone(), json!({ "StringEquals": { "aws:SourceAccount": "123456789012" } })),
+            statement("Allow", scheduler.clone(), "sts:Assume*", json!({})),
             allow(scheduler.clone(), here("ArnLike", GROUP)),
             allow(scheduler.clone(), here("ArnLike", "arn:aws:scheduler:*:123456789012:schedule-group/*")),
         ];
@@ -153,9 +155,27 @@ mod tests {
         for one in &bad {
             assert!(!given(std::slice::from_ref(one)), "{one}");
         }
+        // The first Allow that does not fit is not the last word.
+        let elsewhere = "arn:aws:scheduler:ap-northeast-2:123456789012:schedule-group/other";
+        assert!(given(&[allow(scheduler.clone(), here("ArnLike", elsewhere)), good[0].clone()]));
         // A Deny goes before every Allow; one of somebody else's group does not.
         let denied = |condition: Value| [good[0].clone(), statement("Deny", json!("*"), "sts:*", condition)];
         assert!(!given(&denied(json!({}))));
         assert!(given(&denied(here("ArnNotLike", "arn:aws:scheduler:*:*:schedule-group/library-*"))));
+    }
+
+    #[test]
+    fn ecs_is_trusted_as_its_own_guide_recommends() {
+        let keys =
+            [("aws:sourceaccount", "123456789012"), ("aws:sourcearn", "arn:aws:ecs:ap-northeast-2:123456789012:*")];
+        let trusts = |region: &str, account: &str| {
+            let arn = format!("arn:aws:ecs:{region}:{account}:*");
+            let condition =
+                json!({ "ArnLike": { "aws:SourceArn": arn }, "StringEquals": { "aws:SourceAccount": account } });
+            let policy = statement("Allow", json!({ "Service": [ECS_TASKS] }), "sts:AssumeRole", condition);
+            Trust::of(&json!({ "Statement": policy }), ECS_TASKS, &keys) == Trust::Given
+        };
+        assert!(trusts("ap-northeast-2", "123456789012") && trusts("*", "123456789012"));
+        assert!(!trusts("us-east-1", "123456789012") && !trusts("ap-northeast-2", "999999999999"));
     }
 }

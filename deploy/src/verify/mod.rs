@@ -5,8 +5,6 @@
 //!
 //! Architecture invariant: no I/O, no async, no clock, no SDK, no printing.
 
-mod trust;
-
 use std::time::Duration;
 
 use serde::Serialize;
@@ -15,7 +13,7 @@ use serde_json::Value;
 use crate::desired::{Desired, role_name};
 use crate::model::{Live, ParameterType, Role, Schedule, Seen, TaskDefinition, tags};
 use crate::normalise::Normalisers;
-use crate::plan::{Plan, Sign, Thing};
+use crate::plan::{ECS_TASKS, Plan, SCHEDULER, Sign, Thing, Trust};
 
 /// What became of one check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -175,9 +173,9 @@ impl Tree {
                 None => self.say(what, Verdict::Skip, How::Proven, "none"),
                 Some((arn, seen)) => {
                     let name = format!("{what} {} trusts ECS", role_name(arn));
-                    self.look(&name, How::Simulated, seen, |role| {
-                        trust::trusts(&Normalisers::default().policy(&role.trust), "ecs-tasks.amazonaws.com", &[])
-                    });
+                    // What ECS says of the tasks of an account: no cluster, no task.
+                    let tasks = desired.every_ecs_arn();
+                    self.look(&name, How::Simulated, seen, |role| trusts(role, ECS_TASKS, &desired.account, &tasks));
                 }
             }
         }
@@ -235,9 +233,8 @@ impl Tree {
         self.branch = "scheduler's role";
         let name = format!("{} trusts Scheduler for group {}", desired.role.name, desired.timing().group);
         let group = desired.group_arn();
-        let keys = [("aws:sourceaccount", desired.account.as_str()), ("aws:sourcearn", group.as_str())];
         self.look(&name, How::Simulated, &live.scheduler_role, |role| {
-            trust::trusts(&Normalisers::default().policy(&role.trust), "scheduler.amazonaws.com", &keys)
+            trusts(role, SCHEDULER, &desired.account, &group)
         });
         for (what, seen) in &facts.may_run {
             self.allowed(what, seen);
@@ -322,6 +319,15 @@ impl Tree {
                 },
             );
         }
+    }
+}
+
+/// The same reading as the plan's.
+fn trusts(role: &Role, service: &str, account: &str, source: &str) -> Result<String, String> {
+    let keys = [("aws:sourceaccount", account), ("aws:sourcearn", source)];
+    match Trust::of(&Normalisers::default().policy(&role.trust), service, &keys) {
+        Trust::Given => Ok(service.to_owned()),
+        Trust::Missing(why) => Err(why),
     }
 }
 

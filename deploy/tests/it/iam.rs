@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use deploy::cloud::{Roles, Schedules};
+use deploy::cloud::{Roles, Schedules, TaskDefinitions};
 use deploy::model::{PolicyDocument, State};
 use deploy::one_off;
 use rehearsal::local_aws::User;
@@ -337,5 +337,23 @@ fn the_schedulers_own_policy_is_the_one_that_apply_writes_and_runs_the_job() {
         });
         let fired = scene.aws.advance_to_next_fire(&format!("{JOB}/{JOB}")).unwrap();
         assert!(matches!(&fired[..], [one] if !one.delivered), "without statement {i}: {fired:?}");
+    }
+}
+
+#[test]
+fn the_roles_of_the_schedules_revision_are_named_beside_those_of_the_newest() {
+    let scene = Scene::applied();
+    inside::run(async {
+        let cloud = inside::cloud(&scene).await;
+        let mut members = cloud.task_definition(&scene.world.family).await.unwrap().writable();
+        members.insert("taskRoleArn".to_owned(), json!("arn:aws:iam::123456789012:role/newer"));
+        cloud.register(&members, &Default::default()).await.unwrap();
+    });
+    for whom in ["trigger", "run", "apply", "scheduler"] {
+        let policy = policy(&scene, whom);
+        let mut statements = policy["Statement"].as_array().unwrap().iter().map(Value::to_string);
+        let passes = |text: &String| text.contains("iam:PassRole") && text.contains("role/newer");
+        let passed = statements.find(passes).unwrap_or_else(|| panic!("{whom}: {policy:#}"));
+        assert!(passed.contains("role/geuneul-task") && passed.contains("role/geuneul-execution"), "{whom}: {passed}");
     }
 }

@@ -31,6 +31,12 @@ fn the_execution_role_may_decrypt_with_it_and_the_job_runs() {
         vec![("the execution role may decrypt with alias/secrets".to_owned(), verdict.to_owned(), how.to_owned())]
     };
     assert_eq!(verified(&scene, 0), named("ok", "simulated"));
+    // Not named any more, it is still the parameter's key: nobody would be let to use it.
+    scene.edit_config(|config| *config = config.replace("kms_key = \"alias/secrets\"\n", ""));
+    let said = scene.transcript(&["plan"]);
+    assert!(said.contains("say kms_key = \"alias/secrets\" in its secret"), "{said}");
+    with_key(&scene, "alias/secrets");
+    assert!(!scene.transcript(&["plan"]).contains("kms_key"));
     // Without our statement: whether another names the key itself is not known.
     let parameter = format!("arn:aws:ssm:{}:{}:parameter/geuneul/api_key", scene.world.region, scene.world.account);
     let reads = json!({ "Sid": "GeuneulDeployReadsSecrets", "Effect": "Allow", "Action": "ssm:GetParameters", "Resource": parameter });

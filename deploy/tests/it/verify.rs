@@ -56,13 +56,36 @@ fn what_would_fail_at_night_is_found() {
 
     // The role trusts a schedule in place of a group, as old guides say.
     let arn = format!("arn:aws:scheduler:ap-northeast-2:123456789012:schedule/{JOB}/*");
-    let trust = json!({ "Version": "2012-10-17", "Statement": { "Effect": "Allow", "Action": "sts:AssumeRole",
+    let old = json!({ "Version": "2012-10-17", "Statement": { "Effect": "Allow", "Action": "sts:AssumeRole",
         "Principal": { "Service": ["scheduler.amazonaws.com"] }, "Condition": { "ArnLike": { "aws:SourceArn": arn } } } });
     inside::run(async {
         let cloud = inside::cloud(&scene).await;
-        cloud.update_trust(&role, &PolicyDocument(trust.to_string())).await.unwrap();
+        cloud.update_trust(&role, &PolicyDocument(old.to_string())).await.unwrap();
     });
     assert_eq!(wrong(&scene), ["library-sync-scheduler trusts Scheduler for group library-sync"]);
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+
+    // Statements for somebody else stand before the one for us, and ECS is trusted as its guide recommends.
+    let allow = |service: &str, action: &str, condition: Value| json!({ "Effect": "Allow", "Action": action, "Principal": { "Service": service }, "Condition": condition });
+    let other = json!({ "ArnLike": { "aws:SourceArn": arn } });
+    let open = json!({ "Bool": { "aws:SecureTransport": "true" }, "StringNotEquals": { "aws:SourceAccount": "999999999999" } });
+    let scheduler = "scheduler.amazonaws.com";
+    let ours = json!({ "Version": "2012-10-17", "Statement": [allow(scheduler, "sts:AssumeRole", other), allow(scheduler, "sts:Assume*", open)] });
+    let guide = |account: &str| {
+        let condition = json!({ "ArnLike": { "aws:SourceArn": format!("arn:aws:ecs:ap-northeast-2:{account}:*") }, "StringEquals": { "aws:SourceAccount": account } });
+        json!({ "Version": "2012-10-17", "Statement": allow("ecs-tasks.amazonaws.com", "sts:AssumeRole", condition) })
+    };
+    let trust = |name: &str, policy: Value| {
+        inside::run(async {
+            inside::cloud(&scene).await.update_trust(name, &PolicyDocument(policy.to_string())).await.unwrap();
+        });
+    };
+    trust(&role, ours);
+    trust("geuneul-task", guide("123456789012"));
+    checks(&scene, 0);
+    trust("geuneul-task", guide("999999999999"));
+    assert_eq!(wrong(&scene), ["task role geuneul-task trusts ECS"]);
+    trust("geuneul-task", guide("123456789012"));
     scene.expect(&["apply", "--disabled", "--yes"], 0);
 
     // A pipeline deregisters the revision that the schedule is pinned to, and the log is kept for a week.
