@@ -3,7 +3,8 @@
 //! No registry is asked: the image that the Dockerfile builds in is a stand-in, made of this machine's own compiler and C library,
 //! lent to the build as read-only mounts. What ends up in the final image is what the Dockerfile puts there.
 //!
-//! Architecture invariant: the storage is our own, below the toolbox; the machine's images and containers are never touched.
+//! Architecture invariant: the storage is our own, below the toolbox; the machine's images and containers are never touched. What
+//! podman leaves mounted there is unmounted at the end, so that the target directory can be removed like any other.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -96,7 +97,8 @@ impl Podman {
         let lent = self.stand_in(builder.context("the Dockerfile has no FROM")?)?;
         // Compiled crates outlive the build, so that a second one compiles only what changed.
         let target = format!("{}:/src/target", toolbox()?.folder("image-target")?.display());
-        let mut build = self.command(&["build", "--quiet", "--network=host", "--tag", name, "--volume", &target]);
+        let mut build =
+            self.command(&["build", "--quiet", "--force-rm", "--network=host", "--tag", name, "--volume", &target]);
         for mount in &lent {
             build.args(["--volume", mount]);
         }
@@ -139,6 +141,19 @@ impl Podman {
         let (file, root) = (file.display().to_string(), root.display().to_string());
         self.output(&["build", "--quiet", "--tag", &format!("localhost/{name}"), "--file", &file, &root])?;
         Ok(mounts)
+    }
+}
+
+impl Drop for Podman {
+    fn drop(&mut self) {
+        let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+        let points = mounts.lines().filter_map(|line| line.split(' ').nth(1));
+        let mut ours: Vec<_> = points.filter(|point| Path::new(point).starts_with(&self.home)).collect();
+        // The innermost first. What another process still uses is busy, and stays.
+        ours.sort_unstable_by_key(|point| std::cmp::Reverse(point.len()));
+        for point in ours {
+            let _ = Command::new("umount").arg(point).stderr(Stdio::null()).status();
+        }
     }
 }
 
