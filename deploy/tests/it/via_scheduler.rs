@@ -259,11 +259,25 @@ fn a_run_of_the_schedule_itself_is_recorded_before_a_new_run_begins() {
     assert!(scene.receipt().contains(r#""void":{"#), "{}", scene.receipt());
 }
 
+/// The same command as from a terminal, also when these tests were started by `nohup`, whose children go on after a hangup.
+fn heeding_hangups(command: Command) -> Command {
+    let exec =
+        "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])";
+    let mut python = Command::new("/usr/bin/env");
+    python.args(["python3", "-c", exec]).arg(command.get_program()).args(command.get_args()).env_clear();
+    python.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    python.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    if let Some(folder) = command.get_current_dir() {
+        python.current_dir(folder);
+    }
+    python
+}
+
 #[test]
 fn an_interrupted_wait_leaves_nothing_that_fires() {
     let scene = Scene::applied();
     for signal in ["-TERM", "-HUP", "-INT"] {
-        let waiting = Waiting::begin(&scene, &VERB);
+        let waiting = Waiting::of(&scene, heeding_hangups(scene.deploy(&VERB)));
         waiting.signal(signal);
         let said = waiting.end();
         assert!(said.starts_with("exit code: Some(4)"), "{signal}: {said}");
