@@ -239,8 +239,8 @@ fn a_run_that_calls_itself_scheduled_shows_nothing_of_the_schedule() {
     scene.expect(&["trigger-now"], 0);
     scene.expect(&["enable"], 0);
     snapshot!(scene, ["run", "--", "--ingest.source=library", "--ingest.trigger=scheduled"]);
-    // By whatever way it comes into the log.
-    scene.next_run(&[&scheduled("2026-11-29T03:00:00Z").to_line()], 0);
+    // By whatever way it comes into the log: after the schedule was written, and at no fire time.
+    scene.next_run(&[&scheduled("2099-01-01T00:07:00Z").to_line()], 0);
     scene.expect(&["run", "--", "--ingest.source=library"], 0);
     let status = json_of(&scene, &["status", "--json"], 0);
     assert_eq!(status["scheduled_path"]["proven"], false, "{status:#}");
