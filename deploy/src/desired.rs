@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 use crate::config::{Config, Document, Job, Timing, Unusable};
 use crate::model::run_task::Parts;
 use crate::model::{PolicyDocument, Tags, TaskDefinitionRef, parameter, tags};
-use crate::receipt::Owner;
-use crate::scheduled_path;
+use crate::sealed::Owner;
 use crate::secret::Origin;
 use crate::templates;
+use crate::{receipt, scheduled_path};
 
 /// What one job wants of AWS.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl Desired {
             tags: job.tags.clone().into_iter().chain(tags::ours(&job.name)).collect(),
             parameters: job.secrets.iter().map(parameter).collect(),
             role,
-            receipt_parameter: Owner::of(config, job).parameter(&config.app),
+            receipt_parameter: receipt::parameter(&config.app, &job.name),
             scheduled_path_parameter: scheduled_path::parameter(&config.app, &job.name),
             owner: Owner::of(config, job),
             job: job.clone(),

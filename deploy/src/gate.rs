@@ -15,8 +15,9 @@ use crate::fingerprint::{Field, Fingerprint, NoFingerprint};
 use crate::fire_times;
 use crate::model::{Live, Seen};
 use crate::plan::{Plan, Sign, Thing};
-use crate::receipt::{Overridden, Path, Receipt, ReceiptError, VerifiedRun, Void};
-use crate::scheduled_path::{ScheduledPath, ScheduledPathError};
+use crate::receipt::{Overridden, Path, Receipt, VerifiedRun, Void};
+use crate::scheduled_path::ScheduledPath;
+use crate::sealed::Unreadable;
 
 /// What entitles a schedule to be switched on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,7 +110,7 @@ pub enum Closed {
     Hidden(String),
     /// The parameter holds something else.
     #[error("{0}")]
-    Unreadable(#[from] ReceiptError),
+    Unreadable(Unreadable),
     /// The newest run did not prove itself.
     #[error("the run of {} by {} did not prove itself{}", .0.since, .0.by, ended(.0))]
     Void(Box<Void>),
@@ -154,7 +155,7 @@ pub enum Closed {
     PathHidden(String),
     /// Its parameter holds something else.
     #[error("{0}")]
-    PathUnreadable(#[from] ScheduledPathError),
+    PathUnreadable(Unreadable),
     /// Scheduler has started something else.
     #[error("{} moved since Scheduler started the job on {at}; gate.path is \"scheduler\"", listed(.fields))]
     PathMoved {
@@ -180,8 +181,8 @@ const SKEW: Duration = Duration::from_secs(300);
 
 /// The warrant of a verified run that proves this very world, or every reason why there is none.
 pub fn open(
-    receipt: &Seen<Result<Receipt, ReceiptError>>,
-    path: &Seen<Result<ScheduledPath, ScheduledPathError>>,
+    receipt: &Seen<Result<Receipt, Unreadable>>,
+    path: &Seen<Result<ScheduledPath, Unreadable>>,
     now: &Fingerprint,
     gate: &Gate,
     clock: Timestamp,
@@ -201,7 +202,7 @@ pub fn open(
     }
 }
 
-fn verified(receipt: &Seen<Result<Receipt, ReceiptError>>) -> Result<&VerifiedRun, Closed> {
+fn verified(receipt: &Seen<Result<Receipt, Unreadable>>) -> Result<&VerifiedRun, Closed> {
     match receipt {
         Seen::Absent => Err(Closed::NoReceipt),
         Seen::Hidden { why } => Err(Closed::Hidden(why.clone())),
@@ -233,7 +234,7 @@ fn flaws(run: &VerifiedRun, now: &Fingerprint, gate: &Gate, clock: Timestamp) ->
 }
 
 /// What is wrong with the record of the scheduled path. It has no age: nothing of that path wears out.
-fn path_flaw(path: &Seen<Result<ScheduledPath, ScheduledPathError>>, now: &Fingerprint) -> Option<Closed> {
+fn path_flaw(path: &Seen<Result<ScheduledPath, Unreadable>>, now: &Fingerprint) -> Option<Closed> {
     match path {
         Seen::Absent => Some(Closed::PathUnproven),
         Seen::Hidden { why } => Some(Closed::PathHidden(why.clone())),

@@ -44,7 +44,7 @@ pub mod requests;
 pub mod run;
 pub mod saved;
 pub mod scheduled_path;
-mod sealed;
+pub mod sealed;
 pub mod secret;
 pub mod standing;
 pub mod switch;

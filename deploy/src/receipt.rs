@@ -4,8 +4,6 @@
 //! only from a [`Proven`] run or by reading one back, strictly. Before a new run starts, the receipt is voided, so that only the
 //! newest run counts.
 //!
-//! The seal notices an edit by hand. It is an interlock, not a security boundary: whoever may write the parameter can compute it.
-//!
 //! Architecture invariant: no I/O, no clock; the moment of the proof is brought along.
 
 use std::collections::BTreeMap;
@@ -13,42 +11,22 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Config, Job, Proof};
+use crate::config::Proof;
 use crate::fingerprint::Fingerprint;
 use crate::run::judge::Proven;
-use crate::sealed;
-
-/// The marker and version of a receipt.
-const RECEIPT_V1: &str = "verified-run/1";
+use crate::sealed::{self, Kept, Owner, Unreadable};
 
 /// What a standard parameter holds.
 const MAX_BYTES: usize = 4096;
 
-/// Which job a receipt is of, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owner {
-    /// The job's name.
-    pub job: String,
-    /// Its account.
-    pub account: String,
-    /// Its region.
-    pub region: String,
-}
-
-impl Owner {
-    /// Whose receipts a configuration's job has.
-    pub fn of(config: &Config, job: &Job) -> Owner {
-        Owner { job: job.name.clone(), account: config.account.clone(), region: config.region.clone() }
-    }
-
-    /// The name of the parameter that holds the receipt.
-    pub fn parameter(&self, app: &str) -> String {
-        format!("/{app}/{}/verified-run", self.job)
-    }
+/// The name of the parameter that holds the receipt.
+pub fn parameter(app: &str, job: &str) -> String {
+    format!("/{app}/{job}/verified-run")
 }
 
 /// What the parameter holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Receipt {
     /// The newest run proved itself.
     Verified(Box<VerifiedRun>),
@@ -135,35 +113,10 @@ pub struct Overridden {
     pub closed: String,
 }
 
-/// Why a parameter's value is no receipt of this job.
+/// The receipt is longer than a standard parameter holds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ReceiptError {
-    /// Not JSON, or not its fields.
-    #[error("the receipt cannot be read: {0}")]
-    Shape(String),
-    /// The text ends too early.
-    #[error("the receipt is cut off after {0} bytes")]
-    Truncated(usize),
-    /// Written by another version.
-    #[error("the receipt is of version {0:?}; this program reads {RECEIPT_V1:?}")]
-    Version(String),
-    /// Of another job, or of the same job elsewhere.
-    #[error("the receipt is of job {job} in {account}/{region}, not of this one")]
-    OtherJob {
-        /// That job.
-        job: String,
-        /// Its account.
-        account: String,
-        /// Its region.
-        region: String,
-    },
-    /// The seal does not fit.
-    #[error("the receipt was edited by hand")]
-    Edited,
-    /// More than a standard parameter holds.
-    #[error("the receipt is {0} bytes long; a standard parameter holds {MAX_BYTES}")]
-    TooLong(usize),
-}
+#[error("the receipt is {0} bytes long; a standard parameter holds {MAX_BYTES}")]
+pub struct TooLong(pub usize);
 
 impl VerifiedRun {
     /// The receipt of a run that was started by this way.
@@ -247,55 +200,25 @@ impl VerifiedRun {
     }
 }
 
-/// The receipt as the parameter holds it.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Document {
-    geuneul: String,
-    job: String,
-    account: String,
-    region: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    verified: Option<VerifiedRun>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    void: Option<Void>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    overridden: Option<Overridden>,
-    seal: String,
-}
-
-impl Document {
-    fn sealed(mut self) -> Document {
-        self.seal = String::new();
-        self.seal = sealed::seal(&self);
-        self
-    }
+impl Kept for Receipt {
+    const MARKER: &'static str = "verified-run/1";
+    const NOUN: &'static str = "the receipt";
 }
 
 impl Receipt {
     /// The text to keep. The versions of many secrets may not fit; their hash is in the fingerprint all the same.
-    pub fn to_text(&self, owner: &Owner) -> Result<String, ReceiptError> {
-        match (self.to_text_as_it_is(owner), self) {
-            (Err(ReceiptError::TooLong(_)), Receipt::Verified(run)) if !run.parameters.is_empty() => {
+    pub fn to_text(&self, owner: &Owner) -> Result<String, TooLong> {
+        let fitting = |receipt: &Receipt| {
+            let text = sealed::to_text(receipt, owner);
+            if text.len() > MAX_BYTES { Err(TooLong(text.len())) } else { Ok(text) }
+        };
+        match (fitting(self), self) {
+            (Err(_), Receipt::Verified(run)) if !run.parameters.is_empty() => {
                 let shorter = VerifiedRun { parameters: BTreeMap::new(), ..VerifiedRun::clone(run) };
-                Receipt::Verified(Box::new(shorter)).to_text_as_it_is(owner)
+                fitting(&Receipt::Verified(Box::new(shorter)))
             }
             (text, _) => text,
         }
-    }
-
-    fn to_text_as_it_is(&self, owner: &Owner) -> Result<String, ReceiptError> {
-        let Owner { job, account, region } = owner.clone();
-        let (geuneul, seal) = (RECEIPT_V1.to_owned(), String::new());
-        let mut document =
-            Document { geuneul, job, account, region, verified: None, void: None, overridden: None, seal };
-        match self {
-            Receipt::Verified(run) => document.verified = Some(VerifiedRun::clone(run)),
-            Receipt::Void(void) => document.void = Some(void.clone()),
-            Receipt::Overridden(overridden) => document.overridden = Some(overridden.clone()),
-        }
-        let text = sealed::to_keep(&document.sealed());
-        if text.len() > MAX_BYTES { Err(ReceiptError::TooLong(text.len())) } else { Ok(text) }
     }
 
     /// That somebody switched the schedule on without a proof, as long as no run has proven itself since.
@@ -308,31 +231,8 @@ impl Receipt {
     }
 
     /// Reads a receipt of this very job, and no other.
-    pub fn read(text: &str, owner: &Owner) -> Result<Receipt, ReceiptError> {
-        let shape = |error: serde_json::Error| match error.is_eof() && !text.is_empty() {
-            true => ReceiptError::Truncated(text.len()),
-            false => ReceiptError::Shape(sealed::why(text, &error)),
-        };
-        let geuneul = sealed::marker(text).map_err(shape)?;
-        if geuneul != RECEIPT_V1 {
-            return Err(ReceiptError::Version(geuneul));
-        }
-        let document: Document = serde_json::from_str(text).map_err(shape)?;
-        let seal = document.seal.clone();
-        let document = document.sealed();
-        if seal != document.seal {
-            return Err(ReceiptError::Edited);
-        }
-        let Document { geuneul: _, job, account, region, verified, void, overridden, seal: _ } = document;
-        if (&job, &account, &region) != (&owner.job, &owner.account, &owner.region) {
-            return Err(ReceiptError::OtherJob { job, account, region });
-        }
-        match (verified, void, overridden) {
-            (Some(run), None, None) => Ok(Receipt::Verified(Box::new(run))),
-            (None, Some(void), None) => Ok(Receipt::Void(void)),
-            (None, None, Some(overridden)) => Ok(Receipt::Overridden(overridden)),
-            _ => Err(ReceiptError::Shape("exactly one of verified, void and overridden is expected".to_owned())),
-        }
+    pub fn read(text: &str, owner: &Owner) -> Result<Receipt, Unreadable> {
+        sealed::read(text, owner)
     }
 }
 

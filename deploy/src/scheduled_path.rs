@@ -4,19 +4,14 @@
 //! role, and that the role may start the task. The record is a document of its own, so that it outlives the receipts of later direct
 //! runs: it counts until the role, the target or the Input moves, and it has no age, because nothing of that path wears out.
 //!
-//! The seal notices an edit by hand. It is no security boundary: whoever may write the parameter can compute it.
-//!
 //! Architecture invariant: no I/O, no clock; the moment of the proof is brought along.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::{Field, Fingerprint, PathFingerprint};
-use crate::receipt::{Owner, rfc3339};
-use crate::sealed;
-
-/// The marker and version of a record.
-const SCHEDULED_PATH_V1: &str = "scheduled-path/1";
+use crate::receipt::rfc3339;
+use crate::sealed::{self, Kept, Owner, Unreadable};
 
 /// The name of the parameter that holds the record.
 pub fn parameter(app: &str, job: &str) -> String {
@@ -55,48 +50,9 @@ pub struct ScheduledPath {
     fingerprint: PathFingerprint,
 }
 
-/// Why a parameter's value is no record of this job.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ScheduledPathError {
-    /// Not JSON, or not its fields.
-    #[error("the record of the scheduled path cannot be read: {0}")]
-    Shape(String),
-    /// Written by another version.
-    #[error("the record of the scheduled path is of version {0:?}; this program reads {SCHEDULED_PATH_V1:?}")]
-    Version(String),
-    /// Of another job, or of the same job elsewhere.
-    #[error("the record of the scheduled path is of job {job} in {account}/{region}, not of this one")]
-    OtherJob {
-        /// That job.
-        job: String,
-        /// Its account.
-        account: String,
-        /// Its region.
-        region: String,
-    },
-    /// The seal does not fit.
-    #[error("the record of the scheduled path was edited by hand")]
-    Edited,
-}
-
-/// The record as the parameter holds it.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Document {
-    geuneul: String,
-    job: String,
-    account: String,
-    region: String,
-    proven: ScheduledPath,
-    seal: String,
-}
-
-impl Document {
-    fn sealed(mut self) -> Document {
-        self.seal = String::new();
-        self.seal = sealed::seal(&self);
-        self
-    }
+impl Kept for ScheduledPath {
+    const MARKER: &'static str = "scheduled-path/1";
+    const NOUN: &'static str = "the record of the scheduled path";
 }
 
 impl ScheduledPath {
@@ -135,29 +91,12 @@ impl ScheduledPath {
 
     /// The text to keep.
     pub fn to_text(&self, owner: &Owner) -> String {
-        let Owner { job, account, region } = owner.clone();
-        let (geuneul, proven, seal) = (SCHEDULED_PATH_V1.to_owned(), self.clone(), String::new());
-        sealed::to_keep(&Document { geuneul, job, account, region, proven, seal }.sealed())
+        sealed::to_text(self, owner)
     }
 
     /// Reads a record of this very job, and no other.
-    pub fn read(text: &str, owner: &Owner) -> Result<ScheduledPath, ScheduledPathError> {
-        let shape = |error: serde_json::Error| ScheduledPathError::Shape(sealed::why(text, &error));
-        let geuneul = sealed::marker(text).map_err(shape)?;
-        if geuneul != SCHEDULED_PATH_V1 {
-            return Err(ScheduledPathError::Version(geuneul));
-        }
-        let document: Document = serde_json::from_str(text).map_err(shape)?;
-        let seal = document.seal.clone();
-        let document = document.sealed();
-        if seal != document.seal {
-            return Err(ScheduledPathError::Edited);
-        }
-        let Document { geuneul: _, job, account, region, proven, seal: _ } = document;
-        if (&job, &account, &region) != (&owner.job, &owner.account, &owner.region) {
-            return Err(ScheduledPathError::OtherJob { job, account, region });
-        }
-        Ok(proven)
+    pub fn read(text: &str, owner: &Owner) -> Result<ScheduledPath, Unreadable> {
+        sealed::read(text, owner)
     }
 }
 

@@ -133,7 +133,7 @@ pub trait Clusters {
 
 /// Receipts of proven runs, and records of the proven scheduled path.
 pub trait Receipts {
-    /// The text of a job's receipt or record, by the parameter's name; see [`crate::receipt::Owner::parameter`] and
+    /// The text of a job's receipt or record, by the parameter's name; see [`crate::receipt::parameter`] and
     /// [`crate::scheduled_path::parameter`].
     fn receipt(&self, name: &str) -> impl Future<Output = Answer<String>>;
     /// Both at once, in one call: the texts that there are.

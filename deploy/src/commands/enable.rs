@@ -12,7 +12,8 @@ use crate::fire_times::timetable::{AtOnce, Timetable};
 use crate::gate::{self, Closed, Ground, Refused, Warrant};
 use crate::model::{Schedule, Seen, State};
 use crate::plan::Wish;
-use crate::receipt::{Overridden, Receipt, ReceiptError, VerifiedRun};
+use crate::receipt::{Overridden, Receipt, VerifiedRun};
+use crate::sealed::Unreadable;
 use crate::{fire_times, switch};
 
 /// The flags of `deploy enable`.
@@ -119,7 +120,7 @@ async fn record(
     context: &Context,
     look: &Look,
     overridden: &Overridden,
-) -> anyhow::Result<Seen<Result<Receipt, ReceiptError>>> {
+) -> anyhow::Result<Seen<Result<Receipt, Unreadable>>> {
     let (name, job) = (&look.desired.receipt_parameter, &look.desired.job.name);
     let receipt = Receipt::Overridden(overridden.clone());
     let text = receipt.to_text(&look.desired.owner)?;
@@ -140,7 +141,7 @@ async fn record(
 async fn refuse_if_overtaken(
     context: &Context,
     look: &Look,
-    expected: &Seen<Result<Receipt, ReceiptError>>,
+    expected: &Seen<Result<Receipt, Unreadable>>,
 ) -> anyhow::Result<()> {
     let now = seen(context.aws.receipt(&look.desired.receipt_parameter).await)?;
     if now.map(|text| Receipt::read(&text, &look.desired.owner)) == *expected {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::receipt::Owner;
+use crate::sealed::Owner;
 
 const FIELDS: [&str; 7] = ["target", "role", "input", "revision", "content", "image", "secrets"];
 
@@ -10,7 +10,7 @@ fn fingerprint(other: &[&str]) -> Fingerprint {
     serde_json::from_value(hashes.into()).unwrap()
 }
 
-fn receipt(proof: Proof) -> Seen<Result<Receipt, ReceiptError>> {
+fn receipt(proof: Proof) -> Seen<Result<Receipt, Unreadable>> {
     let run = serde_json::json!({
         "path": "direct", "proof": proof, "at": "2026-11-29T03:00:00Z", "by": "arn:aws:iam::123456789012:user/kim",
         "task": "arn:task", "task_definition": "arn:td", "image_digest": null, "report": null, "fingerprint": fingerprint(&[]),
@@ -22,7 +22,7 @@ fn gate(proof: Proof) -> Gate {
     Gate { proof, max_age: Duration::from_secs(7 * 24 * 3600), path: Path::Direct }
 }
 
-fn reasons(receipt: &Seen<Result<Receipt, ReceiptError>>, now: &Fingerprint, proof: Proof, clock: &str) -> String {
+fn reasons(receipt: &Seen<Result<Receipt, Unreadable>>, now: &Fingerprint, proof: Proof, clock: &str) -> String {
     match open(receipt, &Seen::Absent, now, &gate(proof), clock.parse().unwrap()) {
         Ok(_) => "open".to_owned(),
         Err(closed) => closed.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
@@ -75,7 +75,7 @@ fn only_a_young_proof_of_this_very_world_opens() {
     insta::assert_snapshot!(table);
 }
 
-fn path_reasons(path: &Seen<Result<ScheduledPath, ScheduledPathError>>, now: &Fingerprint) -> String {
+fn path_reasons(path: &Seen<Result<ScheduledPath, Unreadable>>, now: &Fingerprint) -> String {
     let gate = Gate { path: Path::Scheduler, ..gate(Proof::RunReport) };
     let clock = "2026-11-29T04:00:00Z".parse().unwrap();
     match open(&receipt(Proof::RunReport), path, now, &gate, clock) {

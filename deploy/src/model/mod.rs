@@ -21,8 +21,9 @@ pub use schedule::{Elsewhere, Group, Schedule, State};
 pub use tags::Tags;
 pub use task_definition::{TaskDefinition, TaskDefinitionRef};
 
-use crate::receipt::{Receipt, ReceiptError};
-use crate::scheduled_path::{ScheduledPath, ScheduledPathError};
+use crate::receipt::Receipt;
+use crate::scheduled_path::ScheduledPath;
+use crate::sealed::Unreadable;
 
 /// What a look at one thing found. "Absent" and "not allowed to look" are different answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,7 +114,7 @@ pub struct Live {
     /// The log group that the container writes to, when it writes to one.
     pub log_group: Option<(String, Seen<()>)>,
     /// What the newest run by hand left, or why it cannot be read.
-    pub receipt: Seen<Result<Receipt, ReceiptError>>,
+    pub receipt: Seen<Result<Receipt, Unreadable>>,
     /// The newest proof that Scheduler can start the job, or why it cannot be read.
-    pub scheduled_path: Seen<Result<ScheduledPath, ScheduledPathError>>,
+    pub scheduled_path: Seen<Result<ScheduledPath, Unreadable>>,
 }

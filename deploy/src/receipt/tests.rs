@@ -1,4 +1,5 @@
 use super::*;
+use crate::sealed::Flaw;
 
 fn owner() -> Owner {
     Owner { job: "library-sync".to_owned(), account: "123456789012".to_owned(), region: "ap-northeast-2".to_owned() }
@@ -63,6 +64,11 @@ fn what_is_written_is_read_back() {
     assert!(text.len() < MAX_BYTES / 2, "{}", text.len());
 }
 
+/// Why a text is no receipt.
+fn flaw(text: &str, owner: &Owner) -> Flaw {
+    Receipt::read(text, owner).unwrap_err().flaw
+}
+
 #[test]
 fn a_receipt_of_anything_else_is_refused() {
     let text = verified().to_text(&owner()).unwrap();
@@ -71,7 +77,7 @@ fn a_receipt_of_anything_else_is_refused() {
         Owner { account: "210987654321".to_owned(), ..owner() },
         Owner { region: "us-east-1".to_owned(), ..owner() },
     ] {
-        assert!(matches!(Receipt::read(&text, &other), Err(ReceiptError::OtherJob { .. })));
+        assert_eq!(flaw(&text, &other), Flaw::OtherJob(owner()));
     }
     // Renaming the job inside it is an edit like any other.
     let edits = [
@@ -82,28 +88,29 @@ fn a_receipt_of_anything_else_is_refused() {
     ];
     for (from, to) in edits {
         assert!(text.contains(from), "{from}");
-        let error = Receipt::read(&text.replacen(from, to, 1), &owner()).unwrap_err();
-        assert!(matches!(error, ReceiptError::Edited | ReceiptError::Shape(_)), "{from}: {error}");
+        let flaw = flaw(&text.replacen(from, to, 1), &owner());
+        assert!(matches!(flaw, Flaw::Edited | Flaw::Shape(_)), "{from}: {flaw}");
     }
-    assert_eq!(Receipt::read(&text.replacen("fetched\":3555", "fetched\":1", 1), &owner()), Err(ReceiptError::Edited));
+    assert_eq!(flaw(&text.replacen("fetched\":3555", "fetched\":1", 1), &owner()), Flaw::Edited);
     let next = text.replace("verified-run/1", "verified-run/2").replace("\"path\"", "\"way\"");
-    assert_eq!(Receipt::read(&next, &owner()), Err(ReceiptError::Version("verified-run/2".to_owned())));
-    let both = text.replacen(r#""seal""#, r#""void":null,"seal""#, 1);
-    assert!(Receipt::read(&both, &owner()).is_ok(), "an absent void is no void");
+    let version = Flaw::Version { found: "verified-run/2".to_owned(), known: "verified-run/1" };
+    assert_eq!(flaw(&next, &owner()), version);
+    let both = text.replacen(r#"{"verified""#, r#"{"void":null,"verified""#, 1);
+    assert!(both != text && matches!(flaw(&both, &owner()), Flaw::Shape(_)));
     let cut = &text[..text.len() - 2];
-    assert_eq!(Receipt::read(cut, &owner()), Err(ReceiptError::Truncated(cut.len())));
+    assert_eq!(flaw(cut, &owner()), Flaw::Truncated(cut.len()));
     for shape in ["", "{}", "[]", "null", "3 minutes ago", r#"{"geuneul":"verified-run/1"}"#] {
-        assert!(matches!(Receipt::read(shape, &owner()), Err(ReceiptError::Shape(_))), "{shape}");
+        assert!(matches!(flaw(shape, &owner()), Flaw::Shape(_)), "{shape}");
     }
     let grown = text.replacen(r#""seal""#, r#""later":1,"seal""#, 1);
-    assert!(matches!(Receipt::read(&grown, &owner()), Err(ReceiptError::Shape(_))));
+    assert!(matches!(flaw(&grown, &owner()), Flaw::Shape(_)));
 }
 
 #[test]
 fn a_receipt_fits_a_standard_parameter_or_says_so() {
     let Receipt::Verified(run) = verified() else { unreachable!() };
     let long = Receipt::Verified(Box::new(VerifiedRun { by: "x".repeat(MAX_BYTES), ..*run }));
-    assert!(matches!(long.to_text(&owner()), Err(ReceiptError::TooLong(length)) if length > MAX_BYTES));
+    assert!(matches!(long.to_text(&owner()), Err(TooLong(length)) if length > MAX_BYTES));
     // What is said twice is left out first.
     let Receipt::Verified(run) = verified() else { unreachable!() };
     let parameters = (0..60).map(|i| (format!("{i:0>60}"), 1)).collect();

@@ -1,4 +1,5 @@
 use super::*;
+use crate::sealed::Flaw;
 
 fn owner() -> Owner {
     Owner { job: "library-sync".to_owned(), account: "123456789012".to_owned(), region: "ap-northeast-2".to_owned() }
@@ -44,7 +45,7 @@ fn a_record_of_anything_else_is_refused() {
         Owner { account: "210987654321".to_owned(), ..owner() },
         Owner { region: "us-east-1".to_owned(), ..owner() },
     ] {
-        assert!(matches!(ScheduledPath::read(&text, &other), Err(ScheduledPathError::OtherJob { .. })));
+        assert_eq!(ScheduledPath::read(&text, &other).unwrap_err().flaw, Flaw::OtherJob(owner()));
     }
     let read = |text: &str| ScheduledPath::read(text, &owner()).unwrap_err().to_string();
     let edited = text.replace("2026-11-29", "2027-11-29");

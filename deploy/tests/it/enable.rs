@@ -1,7 +1,8 @@
 //! `enable`: every way in which it must say no, changing nothing.
 
 use deploy::cloud::Roles;
-use deploy::receipt::{Owner, Receipt};
+use deploy::receipt::Receipt;
+use deploy::sealed::Owner;
 use geuneul::{Outcome, RunReport};
 use serde_json::json;
 

@@ -9,8 +9,9 @@ use deploy::desired::Desired;
 use deploy::model::{Seen, tags};
 use deploy::plan::{Step, Wish, plan};
 
-use deploy::receipt::{Owner, Receipt, Void};
+use deploy::receipt::{Receipt, Void};
 use deploy::removal::{Beside, removals};
+use deploy::sealed::Owner;
 use rehearsal::local_aws::Fault;
 use serde_json::json;
 
