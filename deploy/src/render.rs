@@ -128,7 +128,7 @@ fn prove(live: &Live, job: &Job, now: Timestamp, program: &str) -> Option<String
     if is_on && !closed.is_empty() && closed.iter().all(|one| matches!(one, gate::Closed::TooOld { .. })) {
         return None;
     }
-    let via = if closed.iter().any(gate::Closed::is_about_the_path) { " --via-scheduler" } else { "" };
+    let via = if closed.iter().any(gate::Closed::wants_scheduler) { " --via-scheduler" } else { "" };
     Some(format!("{program} trigger-now{via}"))
 }
 

@@ -46,8 +46,8 @@ impl Aws {
         Ok(found.unwrap_or_default().into_iter().filter_map(text).collect())
     }
 
-    /// Writes the receipt, and answers the version of its parameter. Tags and overwriting exclude each other in one call: a new parameter is tagged as it is made, one
-    /// that exists must carry our tags already.
+    /// Writes the receipt, and answers the version of its parameter. Tags and overwriting exclude each other in one call: a new
+    /// parameter is tagged as it is made, one that exists must carry our tags already.
     pub async fn write_receipt(&self, name: &str, text: &str, job: &str) -> Result<i64, ReceiptWriteError> {
         let put = || self.ssm.put_parameter().name(name).value(text).r#type(ParameterType::String);
         let ours = tags::ours(job);
@@ -58,13 +58,15 @@ impl Aws {
             Err(error) if error.kind == ErrorKind::Conflict => {}
             Err(error) => return Err(error.into()),
         }
+        self.guard_receipt(name, job).await?;
+        Ok(put().overwrite(true).send().await.map_err(failed)?.version)
+    }
+    /// Refuses a parameter that is there without our tags: it is not ours to write.
+    pub async fn guard_receipt(&self, name: &str, job: &str) -> Result<(), ReceiptWriteError> {
         let request =
             self.ssm.list_tags_for_resource().resource_type(ResourceTypeForTagging::Parameter).resource_id(name);
         let found = request.send().await.map_err(|error| CloudError::new("ssm:ListTagsForResource", name, &error))?;
         let found = found.tag_list().iter().map(|tag| (tag.key().to_owned(), tag.value().to_owned())).collect();
-        if !tags::are_ours(&found, job) {
-            return Err(ReceiptWriteError::Foreign(name.to_owned()));
-        }
-        Ok(put().overwrite(true).send().await.map_err(failed)?.version)
+        if tags::are_ours(&found, job) { Ok(()) } else { Err(ReceiptWriteError::Foreign(name.to_owned())) }
     }
 }

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::Context;
 use super::look::Look;
-use crate::cloud::ReceiptWriteError;
+use super::{Context, path_record};
 use crate::exit::{Exit, Stop};
 use crate::fingerprint::Fingerprint;
 use crate::receipt::{Overridden, Path, Receipt, VerifiedRun, Void};
@@ -129,15 +128,9 @@ impl<'a> Attempt<'a> {
 async fn keep(context: &Context, look: &Look, receipt: &Receipt) -> anyhow::Result<Kept> {
     let (name, job) = (&look.desired.receipt_parameter, &look.desired.job.name);
     let text = receipt.to_text(&look.desired.owner)?;
-    match context.aws.write_receipt(name, &text, job).await {
-        Err(error @ ReceiptWriteError::Foreign(_)) => {
-            let hint = "choose another `app` in deploy.toml, or delete that parameter if nobody needs it";
-            Err(Stop::refused(error.to_string(), hint).into())
-        }
-        // So that what AWS said gets its hint.
-        Err(ReceiptWriteError::Cloud(error)) => Err(error.into()),
-        Ok(version) => Ok(Kept { text, version }),
-    }
+    let version =
+        context.aws.write_receipt(name, &text, job).await.map_err(|error| path_record::refused(context, error))?;
+    Ok(Kept { text, version })
 }
 
 /// What only a proven run takes away.

@@ -3,9 +3,9 @@
 use clap::Args;
 use jiff::Timestamp;
 
-use super::Context;
 use super::look::{Look, minute};
 use super::tasks_of_job::running;
+use super::{Context, path_record};
 use crate::cloud::{ReceiptWriteError, Receipts, Schedules, seen};
 use crate::exit::{Exit, Stop};
 use crate::fire_times::timetable::{AtOnce, Timetable};
@@ -98,7 +98,7 @@ fn stop(context: &Context, look: &Look, refused: &Refused) -> Stop {
 
 /// What opens the gate.
 pub(super) fn way_to_open(closed: &[Closed], program: &str) -> String {
-    match closed.iter().any(Closed::is_about_the_path) {
+    match closed.iter().any(Closed::wants_scheduler) {
         true => format!("prove the job and the scheduled path: {program} trigger-now --via-scheduler"),
         false => format!("prove the job as it is now: {program} trigger-now"),
     }
@@ -126,14 +126,9 @@ async fn record(
     let text = receipt.to_text(&look.desired.owner)?;
     match context.aws.write_receipt(name, &text, job).await {
         Ok(_) => Ok(Seen::Present(Ok(receipt))),
-        Err(error @ ReceiptWriteError::Foreign(_)) => {
-            let hint = "choose another `app` in deploy.toml, or delete that parameter if nobody needs it";
-            Err(Stop::refused(error.to_string(), hint).into())
-        }
-        Err(ReceiptWriteError::Cloud(error)) => {
-            Err(anyhow::Error::new(error)
-                .context("that it goes without a proof could not be recorded; it stays as it is"))
-        }
+        Err(error @ ReceiptWriteError::Foreign(_)) => Err(path_record::refused(context, error)),
+        Err(error @ ReceiptWriteError::Cloud(_)) => Err(path_record::refused(context, error)
+            .context("that it goes without a proof could not be recorded; it stays as it is")),
     }
 }
 

@@ -6,12 +6,22 @@ use super::look::Look;
 use crate::cloud::ReceiptWriteError;
 use crate::exit::Stop;
 use crate::fingerprint::Fingerprint;
+use crate::model::Seen;
 use crate::run::judge::Proven;
 use crate::scheduled_path::{How, ScheduledPath};
 use crate::standing::path::shown_by;
 
 /// How many of the last runs are looked at.
 const RUNS: usize = 5;
+
+/// A record that could not be kept is known before a run is begun for it.
+pub async fn refuse_foreign(context: &Context, look: &Look) -> anyhow::Result<()> {
+    if look.live.scheduled_path == Seen::Absent {
+        return Ok(());
+    }
+    let (name, job) = (&look.desired.scheduled_path_parameter, &look.desired.job.name);
+    context.aws.guard_receipt(name, job).await.map_err(|error| refused(context, error))
+}
 
 /// A run by a one-off schedule proved the path for what it was when the run was begun.
 pub async fn keep_proven(context: &Context, look: &Look, was: &Fingerprint, proven: &Proven) -> anyhow::Result<()> {
@@ -42,12 +52,24 @@ pub async fn keep_scheduled(context: &Context, look: &Look) {
 
 async fn keep(context: &Context, look: &Look, record: &ScheduledPath) -> anyhow::Result<()> {
     let (name, text) = (&look.desired.scheduled_path_parameter, record.to_text(&look.desired.owner));
-    match context.aws.write_receipt(name, &text, &look.desired.job.name).await {
-        Ok(_) => Ok(()),
-        Err(error @ ReceiptWriteError::Foreign(_)) => {
-            let hint = "choose another `app` in deploy.toml, or delete that parameter if nobody needs it";
-            Err(Stop::failed(error.to_string(), hint).into())
+    context
+        .aws
+        .write_receipt(name, &text, &look.desired.job.name)
+        .await
+        .map(drop)
+        .map_err(|error| refused(context, error))
+}
+
+/// With the way out; what AWS said gets its own hint.
+pub(super) fn refused(context: &Context, error: ReceiptWriteError) -> anyhow::Error {
+    match error {
+        ReceiptWriteError::Foreign(_) => {
+            let hint = format!(
+                "choose another `app` in deploy.toml, or delete that parameter if nobody needs it; then: {} plan",
+                context.program
+            );
+            Stop::refused(error.to_string(), hint).into()
         }
-        Err(ReceiptWriteError::Cloud(error)) => Err(error.into()),
+        ReceiptWriteError::Cloud(error) => error.into(),
     }
 }

@@ -33,6 +33,7 @@ pub async fn run(
     timeout: Duration,
     json: bool,
 ) -> anyhow::Result<Exit> {
+    path_record::refuse_foreign(context, look).await?;
     let one_off = OneOff::new(&context.aws, look.schedule(context)?, task);
     if one_off.clear().await? == Some(Found::Awaited) {
         return Err(awaited(context, &one_off, VERB).into());

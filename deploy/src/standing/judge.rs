@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::overdue::{Evidence, Log, Overdue, overdue};
 use super::runs::PastRun;
-use super::{Facts, FireTime, Fires, NewerRevision, Queue, ScheduleNow, Standing, path::path};
+use super::{Facts, FireTime, Fires, Need, NewerRevision, Queue, ScheduleNow, Standing, path::path};
 use crate::commands::look::minute;
 use crate::desired::Desired;
 use crate::fingerprint::Fingerprint;
@@ -85,11 +85,15 @@ struct Bench<'a> {
     program: &'a str,
     /// How many fire times have passed while it was off.
     missed: Option<String>,
-    needs: Vec<String>,
+    needs: Vec<Need>,
     unseen: Vec<String>,
 }
 
 impl Bench<'_> {
+    fn need(&mut self, what: impl Into<String>, way: impl Into<String>) {
+        self.needs.push(Need { what: what.into(), way: way.into() });
+    }
+
     fn found(&self) -> Option<&Schedule> {
         self.live.schedule.present()
     }
@@ -117,12 +121,12 @@ impl Bench<'_> {
             Seen::Absent => {
                 let elsewhere = self.live.elsewhere.present().cloned().unwrap_or_default();
                 if elsewhere.is_empty() {
-                    self.needs.push(format!("make it: {program} apply --disabled"));
+                    self.need("there is no schedule", format!("{program} apply --disabled"));
                     return bare("absent");
                 }
                 let places: Vec<_> =
                     elsewhere.iter().map(|one| format!("{}, in group {}", one.state, one.group)).collect();
-                self.needs.push(format!("the configuration says group = {group:?}: see {program} plan"));
+                self.need(format!("the configuration says group = {group:?}"), format!("{program} plan"));
                 bare(&places.join("; "))
             }
             Seen::Hidden { why } => {
@@ -179,7 +183,7 @@ impl Bench<'_> {
             };
             note = Some(says.to_owned());
             if self.is_on() {
-                self.needs.push(format!("{why}: change `cron`"));
+                self.need(why, "change `cron`");
             }
         } else if !table.window.is_zero() {
             note = Some(format!("each up to {} minutes later", table.window.as_secs() / 60));
@@ -196,7 +200,7 @@ impl Bench<'_> {
     fn drift(&mut self, plan: &Plan) -> Vec<String> {
         let drift = unsettled(plan);
         if !drift.is_empty() && self.is_on() {
-            self.needs.push(format!("what fires is not what deploy.toml says: {} plan", self.program));
+            self.need("what fires is not what deploy.toml says", format!("{} plan", self.program));
         }
         drift
     }
@@ -221,11 +225,10 @@ impl Bench<'_> {
         };
         let verdict = overdue(&evidence, self.facts.clock);
         match &verdict {
-            Overdue::Overdue { due } => self.needs.push(format!(
-                "no scheduled run since {}: {program} verify says what may stand in the way, {program} trigger-now runs it by hand",
-                minute(*due),
-                program = self.program
-            )),
+            Overdue::Overdue { due } => self.need(
+                format!("no scheduled run since {}", minute(*due)),
+                format!("{0} verify: what is in its way; then: {0} trigger-now", self.program),
+            ),
             Overdue::Unknown { why, .. } => self.unseen.push(format!("whether a run is overdue: {why}")),
             Overdue::Off
             | Overdue::NotYet
@@ -241,7 +244,7 @@ impl Bench<'_> {
         let (arn, depth) = self.facts.queue.as_ref()?;
         match depth {
             Ok(0) => {}
-            Ok(depth) => self.needs.push(format!("{depth} undelivered in {arn}: read them, then empty the queue")),
+            Ok(depth) => self.need(format!("{depth} undelivered in {arn}"), "read them, then empty the queue"),
             Err(why) => self.unseen.push(why.clone()),
         }
         Some(Queue { arn: arn.clone(), depth: depth.as_ref().ok().copied() })
@@ -257,22 +260,23 @@ impl Bench<'_> {
             if !one.is_well() {
                 let (by, at, says, program) = (one.trigger, minute(one.began), one.says(), self.program);
                 let task = &one.task;
-                self.needs.push(format!("the {by} run of {at} {says}: {program} logs {task}, then: {}", self.prove()));
+                let way = format!("{program} logs {task}, then: {}", self.prove());
+                self.need(format!("the {by} run of {at} {says}"), way);
             }
             return;
         }
         let Some(run) = run.filter(|run| !run.is_well()) else { return };
         let outcome = run.report.outcome;
-        let next = format!("{}, then: {} trigger-now", next_step(outcome), self.program);
-        self.needs.push(format!("the newest run ended {outcome}: {}; {next}", run.cause()));
+        let what = format!("the newest run ended {outcome}: {}; {}", run.cause(), next_step(outcome));
+        self.need(what, format!("{} trigger-now, after that", self.program));
     }
 
     fn gone(&mut self, group: &str) -> String {
         let region = &self.desired.region;
-        self.needs.push(format!(
-            "there is no log group {group}, and no task of this family starts without it: \
-             aws logs create-log-group --region {region} --log-group-name {group}"
-        ));
+        self.need(
+            format!("there is no log group {group}, and no task of this family starts without it"),
+            format!("aws logs create-log-group --region {region} --log-group-name {group}"),
+        );
         format!("none: there is no log group {group}")
     }
 

@@ -10,8 +10,10 @@ pub mod path;
 pub mod render;
 pub mod runs;
 
+use std::fmt;
+
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::exit::Exit;
 use crate::receipt::{Overridden, VerifiedRun};
@@ -94,9 +96,30 @@ pub struct Standing {
     /// The dead-letter queue, when there is one.
     pub dead_letter_queue: Option<Queue>,
     /// What a person has to do.
-    pub needs: Vec<String>,
+    pub needs: Vec<Need>,
     /// What could not be looked at.
     pub unseen: Vec<String>,
+}
+
+/// Something that a person has to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Need {
+    /// What is the matter, in words.
+    pub what: String,
+    /// What to do, mostly a command: nothing may break it over two lines.
+    pub way: String,
+}
+
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.way)
+    }
+}
+
+impl Serialize for Need {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 /// The schedule.

@@ -1,7 +1,7 @@
 //! Is the way from Scheduler to a task proven, for the role, target and Input of today?
 //!
 //! By the record that `trigger-now --via-scheduler` keeps, or by a run that the schedule itself started. Such a run names neither
-//! role nor Input: it counts only when the schedule has not been written since, and the newest proof by hand is of today's role.
+//! role nor Input: it counts only when the schedule has not been written since, and a proof from before it is of today's role.
 
 use jiff::Timestamp;
 
@@ -69,6 +69,10 @@ fn is_of_today(live: &Live, now: Option<&Fingerprint>, began: Timestamp) -> Resu
         return Err("the schedule was written since".to_owned());
     }
     match (live.receipt.present(), now) {
+        // What was true only after the run says nothing of it.
+        (Some(Ok(Receipt::Verified(run))), _) if run.at() > began => {
+            Err("with which role is not known: the verified run is younger".to_owned())
+        }
         (Some(Ok(Receipt::Verified(run))), Some(now)) => match run.fingerprint().of_path().moved(now).as_slice() {
             [] => Ok(()),
             moved => Err(format!("{} moved since it was proven", listed(moved))),

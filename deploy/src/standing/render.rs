@@ -1,7 +1,7 @@
 //! One screen: a line a question, then the last runs, then what a person has to do.
 
 use super::overdue::Overdue;
-use super::{Fires, Gate, Queue, Standing, runs};
+use super::{Fires, Gate, Need, Queue, Standing, runs};
 use crate::columns::{self, SCREEN};
 use crate::commands::look::minute;
 use crate::receipt::{Path, VerifiedRun};
@@ -58,11 +58,24 @@ pub fn lines(standing: &Standing, program: &str) -> Vec<String> {
         lines.push(String::new());
         lines.extend(runs::table(&standing.runs, &standing.unreported));
     }
-    let ends = [("not seen", &standing.unseen), ("needs a person", &standing.needs)];
-    for (label, all) in ends.into_iter().filter(|(_, all)| !all.is_empty()) {
+    if !standing.unseen.is_empty() {
         lines.push(String::new());
-        lines.extend(all.iter().map(|one| format!("{label}: {one}")));
+        lines.extend(standing.unseen.iter().flat_map(|why| hanging(&format!("not seen: {why}"))));
     }
+    if !standing.needs.is_empty() {
+        lines.push(String::new());
+    }
+    for Need { what, way } in &standing.needs {
+        lines.extend(hanging(&format!("needs a person: {what}")));
+        lines.push(format!("  {way}"));
+    }
+    lines
+}
+
+/// A sentence; its further lines stand under the first.
+fn hanging(text: &str) -> Vec<String> {
+    let mut lines = columns::wrap(text, SCREEN - 2);
+    lines.iter_mut().skip(1).for_each(|line| line.insert_str(0, "  "));
     lines
 }
 

@@ -122,6 +122,19 @@ fn a_run_that_scheduler_starts_earns_the_receipt_and_proves_the_path() {
     assert_eq!(tasks(&scene), 1);
 }
 
+#[test]
+fn a_record_that_is_somebody_elses_is_met_before_anything_is_begun() {
+    let scene = Scene::applied();
+    let name = format!("/geuneul-deploy/{JOB}/scheduled-path");
+    scene.call("ssm", "PutParameter", &json!({ "Name": name, "Value": "theirs", "Type": "String" }));
+    let said = scene.refusal(&VERB);
+    assert_eq!(
+        said,
+        format!("error: the parameter {name} exists and is not this job's: it does not carry the tags of deploy")
+    );
+    assert_eq!((stored(&scene), record(&scene).as_deref()), (None, Some("theirs")));
+}
+
 /// How many tasks the cluster knows.
 fn tasks(scene: &Scene) -> usize {
     let count = |status: &str| {

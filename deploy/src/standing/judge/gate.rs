@@ -39,7 +39,7 @@ impl Bench<'_> {
             }
             Err(error) => {
                 if self.is_on() {
-                    self.needs.push(format!("what fires is not proven: {program} plan"));
+                    self.need("what fires is not proven", format!("{program} plan"));
                 }
                 return closed(vec![error.to_string()]);
             }
@@ -73,7 +73,7 @@ impl Bench<'_> {
                 None => "what fires is not proven",
             };
             let next = self.at_work().map_or_else(|| self.prove(), |task| format!("{program} attach {task}"));
-            self.needs.push(format!("{what}: {next}"));
+            self.need(what, next);
         }
         if self.is_on() && reasons.iter().all(|closed| matches!(closed, Closed::TooOld { .. })) {
             why.push(format!("age switches nothing off: it stays on; a new enable would need {program} trigger-now"));
@@ -97,7 +97,7 @@ impl Bench<'_> {
             None => format!("{program} plan"),
         };
         let missed = self.missed.take().map(|count| format!(" and has missed {count} fire times")).unwrap_or_default();
-        self.needs.push(format!("it is off{missed}: {next}; or say stopped = true"));
+        self.need(format!("it is off{missed}"), format!("{next}; or say stopped = true"));
     }
 
     /// The task whose end decides, while it is at work.
@@ -113,8 +113,7 @@ impl Bench<'_> {
         let reasons = Fingerprint::of(self.live)
             .ok()
             .and_then(|now| gate::open(receipt, scheduled_path, &now, &self.desired.job.gate, self.facts.clock).err());
-        let tried = matches!(self.receipt(), Some(Receipt::Void(void)) if void.via_scheduler);
-        let path = reasons.unwrap_or_default().iter().any(Closed::is_about_the_path);
-        format!("{} trigger-now{}", self.program, if tried || path { " --via-scheduler" } else { "" })
+        let via = reasons.unwrap_or_default().iter().any(Closed::wants_scheduler);
+        format!("{} trigger-now{}", self.program, if via { " --via-scheduler" } else { "" })
     }
 }
