@@ -71,7 +71,7 @@ pub async fn run(
     }
 }
 
-/// A direct run would not be alone.
+/// What is about to start a task decides first.
 pub async fn refuse_while_awaited(context: &Context, one_off: &OneOff<'_>, verb: &str) -> anyhow::Result<()> {
     match one_off.found().await? {
         Some(Found::Awaited) => Err(awaited(context, one_off, verb).into()),

@@ -174,13 +174,19 @@ pub fn plan(desired: &Desired, live: &Live, wish: &Wish, normalisers: Normaliser
 }
 
 impl Plan {
-    /// Every write, in order: what switches off comes first.
+    /// Every write, in order: what switches off comes first, and before it only what Scheduler asks of the role of any schedule that it
+    /// is told to write. As long as the role lacks that, the schedule fires in vain.
     pub fn steps(&self) -> impl Iterator<Item = &Step> {
-        let steps = |first: bool| {
-            let steps = self.items.iter().flat_map(|item| &item.steps);
-            steps.filter(move |step| matches!(step, Step::SwitchOff(_)) == first)
-        };
-        steps(true).chain(steps(false))
+        let mut steps: Vec<_> = self.items.iter().flat_map(|item| &item.steps).collect();
+        if steps.iter().any(|step| matches!(step, Step::SwitchOff(_))) {
+            let rank = |step: &&Step| match step {
+                Step::CreateRole(_) | Step::UpdateTrust { .. } => 0,
+                Step::SwitchOff(_) => 1,
+                _ => 2,
+            };
+            steps.sort_by_key(rank); // It is stable.
+        }
+        steps.into_iter()
     }
 
     /// Whether nothing would change, nothing stands in the way, and nothing that matters was hidden.

@@ -186,14 +186,10 @@ pub enum Ending {
     )]
     Incomplete,
     /// A report of some other run.
-    #[error(
-        "the run ended with exit code 0, and its report is not of this run: it started at {started_at}, the task was made at {created_at}"
-    )]
+    #[error("the run ended with exit code 0, and its report is not of this run: {why}")]
     OfAnotherRun {
-        /// What the report says.
-        started_at: String,
-        /// What AWS says.
-        created_at: String,
+        /// What shows it.
+        why: String,
     },
 }
 

@@ -30,7 +30,7 @@ pub fn judge(desired: &Desired, live: &Live, plan: &Plan, facts: &Facts, program
     let scheduled_path = path(live, fingerprint.as_ref().ok(), &facts.runs);
     let overridden = bench.receipt().and_then(Receipt::overridden).cloned();
     let gate = bench.gate(plan, &fingerprint, &scheduled_path, overridden.as_ref());
-    bench.left_off(&drift, &gate);
+    bench.left_off(plan, &drift, &gate);
     let overdue = bench.overdue();
     let dead_letter_queue = bench.queue();
     bench.newest_run();

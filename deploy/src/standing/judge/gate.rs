@@ -1,5 +1,6 @@
 //! The gate of a job: whether it is open, what it means that it is not, and what opens it.
 
+use geuneul::Outcome;
 use jiff::Timestamp;
 
 use super::Bench;
@@ -8,6 +9,7 @@ use crate::gate::{self, Closed};
 use crate::model::Live;
 use crate::plan::{Item, Plan, Sign};
 use crate::receipt::{Overridden, Receipt, Void};
+use crate::render;
 use crate::standing::{Gate, PathNow};
 
 impl Bench<'_> {
@@ -27,8 +29,8 @@ impl Bench<'_> {
         let moves = |item: &Item| {
             item.thing.is_changed_by_us() && matches!(item.sign, Sign::Create | Sign::Change | Sign::Blocked)
         };
-        if plan.items.iter().any(moves) || !plan.refusals.is_empty() {
-            let first = format!("{program} plan, {program} apply{}", if self.is_on() { "" } else { " --disabled" });
+        if plan.items.iter().any(moves) || !plan.refusals.is_empty() || plan.makes_log_group().is_some() {
+            let first = render::look_and_settle(plan, program);
             return closed(vec![format!("enable refuses while the plan is not empty; first: {first}")]);
         }
         let now = match fingerprint {
@@ -57,7 +59,7 @@ impl Bench<'_> {
         let since = |at: Timestamp| {
             self.facts.runs.iter().any(|run| {
                 self.found().is_some_and(|schedule| run.is_by(schedule))
-                    && run.is_well()
+                    && run.report.outcome == Outcome::Succeeded
                     && run.began().is_some_and(|began| began > at)
             })
         };
@@ -85,13 +87,13 @@ impl Bench<'_> {
     }
 
     /// A job that is off and not meant to be runs never again, and looks well everywhere else.
-    pub(super) fn left_off(&mut self, drift: &[String], gate: &Gate) {
+    pub(super) fn left_off(&mut self, plan: &Plan, drift: &[String], gate: &Gate) {
         if self.is_on() || self.found().is_none() || self.desired.job.stopped {
             return;
         }
         let program = self.program;
         let next = match gate.open {
-            _ if !drift.is_empty() => format!("{program} plan, {program} apply --disabled"),
+            _ if !drift.is_empty() => render::look_and_settle(plan, program),
             Some(true) => format!("{program} enable"),
             Some(false) => self.at_work().map_or_else(|| self.prove(), |task| format!("{program} attach {task}")),
             None => format!("{program} plan"),

@@ -33,6 +33,7 @@ pub fn task(run: &Run, ends: Ends, created: Timestamp) -> Task {
         overrides: vec![ContainerOverride { name: "app".into(), command, environment: run.environment() }],
         subnet: asked.network.subnets.first().cloned(),
         created_at: Some(created.as_second()),
+        stopped_at: None,
         events: Vec::new(),
     }
 }
