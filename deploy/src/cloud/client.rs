@@ -6,11 +6,13 @@ use aws_config::environment::EnvironmentVariableRegionProvider;
 use aws_config::meta::region::RegionProviderChain;
 use aws_config::profile::{ProfileFileCredentialsProvider, ProfileFileRegionProvider};
 use aws_config::provider_config::ProviderConfig;
+use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_sdk_sts::config::ProvideCredentials;
+use aws_sdk_sts::config::{ProvideCredentials, SharedCredentialsProvider};
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 
+use super::endpoint;
 use crate::exit::Stop;
 
 /// How long a connection may take.
@@ -41,7 +43,10 @@ impl Aws {
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
             .region(Region::new(region.to_owned()))
             .timeout_config(timeouts)
+            // Else the SDK asks the environment and the profile, and panics at what other programs take: `retry_mode = legacy`.
+            .retry_config(RetryConfig::standard())
             .http_client(http.clone());
+        let mut named = None;
         if let Some(profile) = profile {
             // The SDK's own chain asks the environment first; whoever names a profile means it.
             let from_profile = ProviderConfig::default()
@@ -49,18 +54,23 @@ impl Aws {
                 .with_http_client(http.clone());
             let credentials =
                 ProfileFileCredentialsProvider::builder().configure(&from_profile).profile_name(profile).build();
-            // Before the first call, because the SDK buries what is wrong with a profile.
-            if credentials.provide_credentials().await.is_err() {
-                let what = format!("profile `{profile}` gives no credentials");
-                let hint = "is it in ~/.aws/config, and logged in? see: aws configure list-profiles";
-                return Err(Stop::failed(what, hint).into());
-            }
+            let credentials = SharedCredentialsProvider::new(credentials);
+            named = Some((profile, credentials.clone()));
             loader = loader.profile_name(profile).credentials_provider(credentials);
         }
         if let Some(url) = endpoint_url {
             loader = loader.endpoint_url(url);
         }
         let config = loader.load().await;
+        endpoint::check(endpoint_url, &config)?;
+        // Before the first call, because the SDK buries what is wrong with a profile.
+        if let Some((profile, credentials)) = named
+            && credentials.provide_credentials().await.is_err()
+        {
+            let what = format!("profile `{profile}` gives no credentials");
+            let hint = "is it in ~/.aws/config, and logged in? see: aws configure list-profiles";
+            return Err(Stop::failed(what, hint).into());
+        }
         let set = set_region(profile).await.unwrap_or_else(|| region.to_owned());
         Ok(Aws::new(&config, set))
     }

@@ -5,6 +5,7 @@
 
 mod client;
 mod clusters;
+mod endpoint;
 mod error;
 mod history;
 mod identity;

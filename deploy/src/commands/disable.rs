@@ -5,7 +5,7 @@
 use anyhow::Context as _;
 use clap::Args;
 
-use super::{Context, check_endpoint};
+use super::Context;
 use crate::check;
 use crate::cli::Global;
 use crate::cloud::{Answer, Aws, CloudError, ErrorKind, Schedules, Whoami, seen, set_region};
@@ -65,7 +65,6 @@ pub async fn run(context: &Context, args: DisableArgs) -> anyhow::Result<Exit> {
 /// Carries the verb out for a schedule that is named, without a configuration.
 pub async fn named(global: &Global, args: DisableArgs) -> anyhow::Result<Exit> {
     let (group, name) = args.schedule.clone().unwrap_or_default();
-    check_endpoint(global)?;
     let region = set_region(global.profile.as_deref()).await.ok_or_else(|| {
         let what = "no region is set, and without a configuration nothing else says where to look";
         Stop::usage(what, "set AWS_REGION, or name a profile that has one: --profile NAME")

@@ -59,7 +59,6 @@ impl Context {
         })?;
         let config = Config::parse(&text, &global.config)?;
         let job = config.job(global.job.as_deref())?.clone();
-        check_endpoint(global)?;
         let aws = Aws::connect(&config.region, global.profile.as_deref(), global.endpoint_url.as_deref()).await?;
         Ok(Context { config, job, aws, style: global.color.style(), program: program(global) })
     }
@@ -79,22 +78,6 @@ impl Context {
     pub fn desired(&self) -> Desired {
         Desired::new(&self.config, &self.job)
     }
-}
-
-/// An address that is none would fail with every call, in the SDK's words.
-fn check_endpoint(global: &Global) -> Result<(), Stop> {
-    let from_environment = || std::env::var("AWS_ENDPOINT_URL").ok().filter(|url| !url.is_empty());
-    let (said_by, url) = match (&global.endpoint_url, from_environment()) {
-        (Some(url), _) => ("--endpoint-url", url.clone()),
-        (None, Some(url)) => ("AWS_ENDPOINT_URL", url),
-        (None, None) => return Ok(()),
-    };
-    let host = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://")).unwrap_or_default();
-    if host.is_empty() || host.contains(char::is_whitespace) {
-        let what = format!("{said_by} is {url:?}, which is no address");
-        return Err(Stop::usage(what, "write http://HOST:PORT or https://HOST, or leave it unset"));
-    }
-    Ok(())
 }
 
 fn program(global: &Global) -> String {

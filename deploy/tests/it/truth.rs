@@ -86,6 +86,7 @@ fn status_remembers_the_schedule_s_own_run_behind_many_others() {
     scene.next_run(&[&broken.to_line()], 78);
     scene.expect(&["trigger-now"], 4);
     let status = said(&scene, &["status"], 5);
+    let status = status.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(status.contains("ended misconfigured: DATA_GO_KR_SERVICE_KEY is not registered; look at"), "{status}");
 }
 
@@ -135,6 +136,24 @@ fn what_was_set_wrongly_is_named_in_one_sentence() {
         command.env("AWS_ENDPOINT_URL", "bogus");
     });
     assert_eq!((code, line.as_str()), (Some(64), "error: AWS_ENDPOINT_URL is \"bogus\", which is no address"));
+    // The SDK takes nothing for an address as well, and panics; of one service no less than of all.
+    for name in ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_ECS"] {
+        let (code, line) = ended(&["disable", "--schedule=library-sync/library-sync"], &|command| {
+            command.env(name, "");
+        });
+        assert_eq!((code, line), (Some(64), format!("error: {name} is \"\", which is no address")));
+    }
+    let set = scene.path().join("aws-config");
+    for url in ["", "bogus"] {
+        std::fs::write(&set, format!("[default]\nendpoint_url = {url}\n")).unwrap();
+        let (code, line) = ended(&["plan"], &|command| {
+            command.env("AWS_CONFIG_FILE", &set).env_remove("AWS_ENDPOINT_URL");
+        });
+        assert_eq!(
+            (code, line),
+            (Some(64), format!("error: endpoint_url of the profile is {url:?}, which is no address"))
+        );
+    }
     let (code, line) = ended(&["plan"], &|command| {
         command.env("AWS_ENDPOINT_URL", "http://127.0.0.1:9");
     });
@@ -144,6 +163,19 @@ fn what_was_set_wrongly_is_named_in_one_sentence() {
         nobody.env("AWS_EC2_METADATA_DISABLED", "true");
     });
     assert!(code == Some(1) && line.starts_with("error: there are no AWS credentials"), "{line}");
+}
+
+/// What other programs take, and the SDK panics at, is no reason for a job to fire on.
+#[test]
+fn how_often_a_call_is_tried_is_not_set_from_outside() {
+    let scene = Scene::applied();
+    let set = scene.path().join("aws-config");
+    std::fs::write(&set, "[default]\nretry_mode = legacy\nmax_attempts = none\n").unwrap();
+    let set = set.to_str().unwrap();
+    for (name, value) in [("AWS_RETRY_MODE", "legacy"), ("AWS_MAX_ATTEMPTS", "0"), ("AWS_CONFIG_FILE", set)] {
+        let output = scene.deploy(&["disable"]).env(name, value).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    }
 }
 
 #[test]
