@@ -97,6 +97,9 @@ fn stop(context: &Context, look: &Look, refused: &Refused) -> Stop {
         Refused::Unsettled(_) => look.way_to_settle(program),
         Refused::NeverAgain(_) => format!("change `cron`, then: {program} apply, {program} enable"),
         Refused::NoFingerprint(_) => format!("see more: {program} plan"),
+        Refused::Closed(closed) if look.is_on() => {
+            format!("it is ENABLED, and stays so\n{}", way_to_open(closed, program))
+        }
         Refused::Closed(closed) => way_to_open(closed, program),
     };
     Stop::refused(refused.to_string(), hint)

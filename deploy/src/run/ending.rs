@@ -207,6 +207,13 @@ pub enum Way {
     Wrong,
     /// Something on it is wrong, and the scheduler's role, which is given, is only theirs to change.
     WrongAndGiven,
+    /// All that we write is in order, and yet something on it is denied.
+    Denied {
+        /// What else decides about the scheduler's role: its other policies, its boundary.
+        by: Vec<String>,
+        /// The name of that role.
+        role: String,
+    },
     /// Whatever can be looked at is in order.
     InOrder,
 }
