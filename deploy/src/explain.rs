@@ -24,7 +24,9 @@ pub fn hint(error: &CloudError) -> String {
             .to_owned();
     }
     if said.contains("iam:PassRole") {
-        return "allow iam:PassRole on that role to the caller; Scheduler and ECS check it whenever a role is handed over".to_owned();
+        return "allow iam:PassRole on that role to the caller; Scheduler and ECS check it whenever a role is handed over, and \
+                `deploy iam` prints all that a verb takes"
+            .to_owned();
     }
     if let Some(hint) = key_hint(said) {
         return hint.to_owned();
@@ -39,6 +41,9 @@ pub fn hint(error: &CloudError) -> String {
         }
         ErrorKind::Conflict => {
             format!("{thing} came to be in the meantime: somebody else made it, or an earlier try whose answer was lost")
+        }
+        ErrorKind::NotFound if action.starts_with("logs:") => {
+            format!("{thing} is not there, or no longer; `deploy plan` says whether the job's log group is")
         }
         ErrorKind::NotFound => format!("{thing} was there a moment ago; look again with `deploy plan`"),
         ErrorKind::Moved => {

@@ -4,6 +4,7 @@
 //!
 //! Architecture invariant: computed from what was read, never from what was wanted; no I/O.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -193,12 +194,21 @@ impl Hash {
 /// What bounds the scheduler's role, and what else it may or may not do, whoever gave it that: one denial is enough to keep it from
 /// starting a task.
 fn beside(live: &Live, role: &Role) -> Result<Vec<String>, NoFingerprint> {
-    let mut texts: Vec<_> = role.boundary.iter().map(|arn| format!("boundary {arn}")).collect();
+    let version = |arn: &String| match live.scheduler_role_managed.get(arn) {
+        Some(seen @ Seen::Hidden { .. }) => needed(seen, "version of a policy of the scheduler's role").cloned(),
+        // One that is gone is another one when it comes back.
+        seen => Ok(seen.and_then(Seen::present).map_or("gone", String::as_str).to_owned()),
+    };
+    let mut texts = Vec::new();
+    if let Some(arn) = &role.boundary {
+        texts.push(format!("boundary {arn} {}", version(arn)?));
+    }
     if let Seen::Present(_) | Seen::Hidden { .. } = &live.scheduler_role_policies {
         let policies = needed(&live.scheduler_role_policies, "list of the scheduler's role's policies")?;
-        let mut attached: Vec<_> = policies.attached.iter().map(|arn| format!("attached {arn}")).collect();
-        attached.sort();
-        texts.extend(attached);
+        let attached: BTreeSet<_> = policies.attached.iter().collect();
+        for arn in attached {
+            texts.push(format!("attached {arn} {}", version(arn)?));
+        }
     }
     let mut others: Vec<_> = live.scheduler_role_others.iter().collect();
     others.sort_by_key(|(name, _)| name);

@@ -1,12 +1,14 @@
 //! Reads everything that one job's plan looks at, in at most three rounds of concurrent calls, and changes nothing.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use futures_util::future::join_all;
 
 use crate::check;
 use crate::cloud::{Answer, Cloud, ErrorKind, Roles, Schedules, seen};
 use crate::config::RevisionPolicy;
 use crate::desired::{Desired, SCHEDULER_POLICY_NAME, role_name};
-use crate::model::{Behind, Elsewhere, Live, PolicyDocument, RolePolicies, Schedule, Seen, TaskDefinition, tags};
+use crate::model::{Behind, Elsewhere, Live, PolicyDocument, Role, RolePolicies, Schedule, Seen, TaskDefinition, tags};
 use crate::plan;
 use crate::receipt::Receipt;
 use crate::scheduled_path::ScheduledPath;
@@ -54,9 +56,11 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
         Seen::Hidden { why } => [Seen::Hidden { why: why.clone() }, Seen::Hidden { why }],
     };
     let scheduler_role_policies = role_policies?;
-    let (base, others) = tokio::join!(
+    let scheduler_role = scheduler_role?;
+    let (base, others, managed) = tokio::join!(
         base(cloud, desired, &newest, &schedule),
-        other_policies(cloud, role, scheduler_role_policies.present())
+        other_policies(cloud, role, scheduler_role_policies.present()),
+        managed_policies(cloud, scheduler_role.present(), scheduler_role_policies.present()),
     );
     let (task_definition, behind) = base?;
 
@@ -90,10 +94,11 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
         task_definition,
         behind,
         execution_policy: execution_policy?,
-        scheduler_role: scheduler_role?,
+        scheduler_role,
         scheduler_policy: scheduler_policy?,
         scheduler_role_policies,
         scheduler_role_others: others?,
+        scheduler_role_managed: managed?,
         group: group_found?,
         schedule,
         elsewhere: elsewhere?,
@@ -144,6 +149,18 @@ async fn other_policies(
     let names =
         policies.into_iter().flat_map(|policies| &policies.inline).filter(|name| *name != SCHEDULER_POLICY_NAME);
     let calls = names.map(|name| async move { Ok((name.clone(), seen(cloud.role_policy(role, name).await)?)) });
+    join_all(calls).await.into_iter().collect()
+}
+
+/// The managed policies of a role, its boundary among them: the same ARN may say something else tomorrow.
+async fn managed_policies(
+    cloud: &impl Roles,
+    role: Option<&Role>,
+    policies: Option<&RolePolicies>,
+) -> Answer<BTreeMap<String, Seen<String>>> {
+    let attached = policies.into_iter().flat_map(|policies| &policies.attached);
+    let arns: BTreeSet<_> = attached.chain(role.and_then(|role| role.boundary.as_ref())).collect();
+    let calls = arns.into_iter().map(|arn| async move { Ok((arn.clone(), seen(cloud.policy_version(arn).await)?)) });
     join_all(calls).await.into_iter().collect()
 }
 

@@ -122,9 +122,20 @@ impl Draft<'_> {
         roles.extend(self.scheduler_role_by_name());
         self.allow(&["iam:GetRolePolicy"], roles);
         self.allow(&["iam:ListRolePolicies", "iam:ListAttachedRolePolicies"], self.scheduler_role_by_name());
+        self.look_at_managed_policies();
         self.allow(&["scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
         self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
         self.look_at_log_group();
+    }
+
+    /// A role that we make has managed policies only when it is bounded; whoever gives one may attach any.
+    fn look_at_managed_policies(&mut self) {
+        let role = &self.desired.role;
+        match &role.boundary {
+            Some(boundary) => self.allow(&["iam:GetPolicy"], vec![boundary.clone()]),
+            None if !role.ours => self.allow(&["iam:GetPolicy"], vec!["*".to_owned()]),
+            None => {}
+        }
     }
 
     fn look_at_receipt(&mut self) {
@@ -267,6 +278,7 @@ impl Draft<'_> {
         self.look();
         self.look_at_receipt();
         self.look_at_runs();
+        self.allow(&["scheduler:GetSchedule"], vec![self.one_off()]);
         self.allow(&["scheduler:UpdateSchedule"], vec![self.schedule()]);
         self.pass_scheduler_role();
     }

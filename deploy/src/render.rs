@@ -97,15 +97,10 @@ pub fn notes(plan: &Plan, live: &Live, now: Timestamp) -> Vec<String> {
 
 /// The exact next command, when there is one.
 pub fn next(plan: &Plan, live: &Live, job: &Job, wish: &Wish, now: Timestamp, program: &str) -> Option<String> {
-    let only_disabled_helps = |plan: &Plan| plan.refusals.iter().all(|refusal| refusal.cure == Some(Cure::Disabled));
     if !only_disabled_helps(plan) {
         return None;
     }
-    if plan.steps().next().is_some() {
-        let disabled = wish.disabled || !plan.refusals.is_empty() || plan.state == Some(State::Disabled);
-        return Some(apply_command(program, &Wish { disabled, ..wish.clone() }));
-    }
-    if let Some(command) = plan.makes_log_group() {
+    if let Some(command) = settle(plan, wish, program) {
         return Some(command);
     }
     match plan.state {
@@ -130,6 +125,29 @@ fn prove(live: &Live, job: &Job, now: Timestamp, program: &str) -> Option<String
     }
     let via = if closed.iter().any(gate::Closed::wants_scheduler) { " --via-scheduler" } else { "" };
     Some(format!("{program} trigger-now{via}"))
+}
+
+/// The command that makes a plan so, unless more stands in the way: switched off, when what runs would be moved under a job that is
+/// on, and when it is off.
+pub fn settle(plan: &Plan, wish: &Wish, program: &str) -> Option<String> {
+    if !only_disabled_helps(plan) {
+        return None;
+    }
+    if plan.steps().next().is_none() && plan.refusals.is_empty() {
+        return plan.makes_log_group();
+    }
+    let disabled = wish.disabled || !plan.refusals.is_empty() || plan.state == Some(State::Disabled);
+    Some(apply_command(program, &Wish { disabled, ..wish.clone() }))
+}
+
+fn only_disabled_helps(plan: &Plan) -> bool {
+    plan.refusals.iter().all(|refusal| refusal.cure == Some(Cure::Disabled))
+}
+
+/// Where to look, and the command that follows.
+pub fn look_and_settle(plan: &Plan, program: &str) -> String {
+    let settle = settle(plan, &Wish::default(), program).map(|command| format!(", {command}"));
+    format!("{program} plan{}", settle.unwrap_or_default())
 }
 
 /// The command that applies this.

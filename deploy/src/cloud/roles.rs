@@ -35,6 +35,13 @@ impl Roles for Aws {
         Ok(RolePolicies { inline: inline.policy_names, attached })
     }
 
+    async fn policy_version(&self, arn: &str) -> Answer<String> {
+        let answer = self.iam.get_policy().policy_arn(arn).send().await;
+        let policy = answer.map_err(|e| CloudError::new("iam:GetPolicy", arn, &e))?.policy;
+        let version = policy.and_then(|policy| policy.default_version_id);
+        version.ok_or_else(|| CloudError::local("iam:GetPolicy", arn, "the answer names no version"))
+    }
+
     async fn create_role(&self, role: &NewRole) -> Answer<()> {
         let NewRole { name, path, trust, boundary, tags } = role;
         let call = self.iam.create_role().role_name(name).path(path).assume_role_policy_document(&trust.0);

@@ -158,6 +158,7 @@ fn of_sdk(task: &aws_sdk_ecs::types::Task) -> Task {
             .collect(),
         subnet: subnet.and_then(|detail| detail.value()).map(str::to_owned),
         created_at: task.created_at().map(|at| at.secs()),
+        stopped_at: task.stopped_at().map(|at| at.secs()),
         events: events(task),
     }
 }

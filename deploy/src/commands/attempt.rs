@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::look::Look;
 use super::{Context, path_record};
+use crate::cloud::{Receipts, seen};
 use crate::exit::{Exit, Stop};
 use crate::fingerprint::Fingerprint;
 use crate::receipt::{Overridden, Path, Receipt, VerifiedRun, Void};
@@ -49,7 +50,7 @@ impl<'a> Attempt<'a> {
         // Of the world before the run: what moves while it runs will not match afterwards.
         let fingerprint = Fingerprint::of(&look.live)
             .map_err(|error| Stop::refused(error.to_string(), format!("see more: {} plan", context.program)))?;
-        let overridden = overridden(look);
+        let overridden = overridden(context, look).await?;
         let (by, via_scheduler) = (look.live.identity.arn.clone(), path == Path::Scheduler);
         let void = Void { since: now(), by, ending: None, via_scheduler, overridden };
         let begun = keep(context, look, &Receipt::Void(void.clone())).await?;
@@ -115,7 +116,7 @@ impl<'a> Attempt<'a> {
         if kept.version != begun.version + 1 {
             let ending = Some("another run was begun while it ran".to_owned());
             let (by, via_scheduler, overridden) =
-                (look.live.identity.arn.clone(), self.void.via_scheduler, overridden(look));
+                (look.live.identity.arn.clone(), self.void.via_scheduler, self.void.overridden.clone());
             let void = Void { since: now(), by, ending, via_scheduler, overridden };
             keep(context, look, &Receipt::Void(void)).await?;
             return Err(overtaken().into());
@@ -133,10 +134,11 @@ async fn keep(context: &Context, look: &Look, receipt: &Receipt) -> anyhow::Resu
     Ok(Kept { text, version })
 }
 
-/// What only a proven run takes away.
-fn overridden(look: &Look) -> Option<Overridden> {
-    let receipt = look.live.receipt.present()?.as_ref().ok()?;
-    receipt.overridden().cloned()
+/// What only a proven run takes away; read anew, because somebody may have given a word since we looked.
+async fn overridden(context: &Context, look: &Look) -> anyhow::Result<Option<Overridden>> {
+    let now = seen(context.aws.receipt(&look.desired.receipt_parameter).await)?;
+    let receipt = now.present().and_then(|text| Receipt::read(text, &look.desired.owner).ok());
+    Ok(receipt.and_then(|receipt| receipt.overridden().cloned()))
 }
 
 /// The versions of the secrets, by variable, as they were before the run.

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::look::{Look, minute};
 use super::tasks_of_job::running;
-use super::{Context, path_record};
+use super::{Context, path_record, via_scheduler};
 use crate::cloud::{ReceiptWriteError, Receipts, Schedules, seen};
 use crate::exit::{Exit, Stop};
 use crate::fire_times::timetable::{AtOnce, Timetable};
@@ -13,6 +13,7 @@ use crate::gate::{self, Closed, Ground, Refused, Warrant};
 use crate::model::{Schedule, Seen, State};
 use crate::plan::Wish;
 use crate::receipt::{Overridden, Receipt, VerifiedRun};
+use crate::run::scheduled::OneOff;
 use crate::sealed::Unreadable;
 use crate::{fire_times, switch};
 
@@ -32,6 +33,11 @@ pub async fn run(context: &Context, args: EnableArgs) -> anyhow::Result<Exit> {
     let look = Look::at(context, &Wish::default()).await?;
     let schedule = look.schedule(context)?;
     look.note_unseen_log_group();
+    if let (State::Disabled, Ok(task)) = (schedule.state(), look.scheduled_run(context)) {
+        // Whoever made it may have been killed before the receipt was void: what it starts may yet show that the job does not work.
+        let one_off = OneOff::new(&context.aws, schedule, &task);
+        via_scheduler::refuse_while_awaited(context, &one_off, "enable").await?;
+    }
     let warrant = match gate::decide(&look.desired, &look.live, &look.plan, Timestamp::now()) {
         Ok(warrant) => warrant,
         // A word is for switching on: recorded now, it would take the place of what the schedule was switched on by.
@@ -91,6 +97,9 @@ fn stop(context: &Context, look: &Look, refused: &Refused) -> Stop {
         Refused::Unsettled(_) => look.way_to_settle(program),
         Refused::NeverAgain(_) => format!("change `cron`, then: {program} apply, {program} enable"),
         Refused::NoFingerprint(_) => format!("see more: {program} plan"),
+        Refused::Closed(closed) if look.is_on() => {
+            format!("it is ENABLED, and stays so\n{}", way_to_open(closed, program))
+        }
         Refused::Closed(closed) => way_to_open(closed, program),
     };
     Stop::refused(refused.to_string(), hint)

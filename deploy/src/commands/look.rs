@@ -15,6 +15,7 @@ use crate::model::{Live, Schedule, Seen, State};
 use crate::normalise::Normalisers;
 use crate::observe::observe;
 use crate::plan::{Plan, Wish, plan};
+use crate::render;
 use crate::standing::path::path;
 
 /// The world, and what `plan` says of it.
@@ -91,11 +92,9 @@ impl Look {
 
     /// What makes the plan empty.
     pub fn way_to_settle(&self, program: &str) -> String {
-        match self.plan.makes_log_group().filter(|_| self.plan.is_empty() && self.plan.refusals.is_empty()) {
-            Some(command) => format!("make it: {command}\nthen: {program} plan"),
-            None if self.plan.refusals.is_empty() => {
-                format!("look, then make it so: {program} plan, {program} apply --disabled")
-            }
+        match render::settle(&self.plan, &Wish::default(), program) {
+            Some(command) if self.plan.steps().next().is_none() => format!("make it: {command}\nthen: {program} plan"),
+            Some(_) => format!("look, then make it so: {}", render::look_and_settle(&self.plan, program)),
             None => format!("see what stands in the way: {program} plan"),
         }
     }

@@ -109,17 +109,20 @@ async fn report(context: &Context, look: &Look, proven: &Proven, verified: &Veri
         out!("  path      by Scheduler as {}: proven until role, target or Input move", look.desired.role.name);
     }
     out!();
-    match verified.path() {
+    let unproven = match verified.path() {
         Path::Direct => {
-            let unproven =
-                "the scheduled path is unproven: this run had your rights, not those of the scheduler's role";
-            if let Some(note) = look.scheduled_path_note(context, unproven).await {
-                out!("note: {note}");
-            }
+            let says = "the scheduled path is unproven: this run had your rights, not those of the scheduler's role";
+            look.scheduled_path_note(context, says).await
         }
-        Path::Scheduler => {}
+        Path::Scheduler => None,
+    };
+    if let Some(note) = &unproven {
+        out!("note: {note}");
     }
-    if look.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Disabled) {
+    let is_off = look.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Disabled);
+    if unproven.is_some() && job.gate.path == Path::Scheduler {
+        out!("next: {} trigger-now --via-scheduler: gate.path = \"scheduler\" asks for it", context.program);
+    } else if is_off {
         out!("next: {} enable", context.program);
     }
 }

@@ -10,6 +10,7 @@ use super::look::Look;
 use super::trigger_now::alone;
 use super::{path_record, verdict, verify, watched};
 use crate::cloud::{Answer, ErrorKind};
+use crate::desired::SCHEDULER_POLICY_NAME;
 use crate::exit::{Exit, Stop};
 use crate::explain;
 use crate::model::run_task::RunTask;
@@ -71,7 +72,7 @@ pub async fn run(
     }
 }
 
-/// A direct run would not be alone.
+/// What is about to start a task decides first.
 pub async fn refuse_while_awaited(context: &Context, one_off: &OneOff<'_>, verb: &str) -> anyhow::Result<()> {
     match one_off.found().await? {
         Some(Found::Awaited) => Err(awaited(context, one_off, verb).into()),
@@ -87,7 +88,7 @@ fn awaited(context: &Context, one_off: &OneOff<'_>, verb: &str) -> Stop {
     );
     let hint = format!(
         "when it has ended, or in three minutes if whoever began it was killed: {0} {verb}\n\
-         to keep it from starting: {0} disable",
+         to keep it from starting: {0} disable (which switches the job off, too)",
         context.program
     );
     Stop::refused(what, hint)
@@ -159,7 +160,7 @@ async fn explain(context: &Context, look: &Look, one_off: &OneOff<'_>, due: Time
         err!("  told      Scheduler, by AWS: {told}");
     }
     match checks {
-        Ok(checks) => {
+        Ok((now, checks)) => {
             let any = |verdict| checks.iter().any(|check: &Check| check.verdict == verdict);
             for Check { branch, name, verdict, found, .. } in &checks {
                 match verdict {
@@ -169,7 +170,7 @@ async fn explain(context: &Context, look: &Look, one_off: &OneOff<'_>, due: Time
                 }
             }
             if any(Verdict::Ng) {
-                way = Way::Wrong;
+                way = wrong(&now);
             } else {
                 let seen = if any(Verdict::Hidden) { ", as far as they were seen" } else { "" };
                 err!("  in order  cluster, revision, roles, trust and policies are as they should be{seen}");
@@ -177,12 +178,11 @@ async fn explain(context: &Context, look: &Look, one_off: &OneOff<'_>, due: Time
         }
         Err(error) => err!("  not seen  {error:#}"),
     }
-    if way == Way::Wrong && !look.desired.role.ours {
-        way = Way::WrongAndGiven;
-    }
     if way == Way::InOrder {
         err!("  not asked subnets, security groups, and whether there was capacity for the task");
-        err!("  likely    one of these: RunTask answers 200 with `failures` and no task, a success to Scheduler");
+        err!(
+            "  likely    one of these: ECS refuses it, or answers 200 with `failures` and no task; either is lost here"
+        );
     }
     match told {
         Ok(Some(_)) => {}
@@ -212,11 +212,28 @@ async fn told(context: &Context, look: &Look, one_off: &OneOff<'_>, due: Timesta
 }
 
 /// What `verify` says of everything that it takes until a task is started.
-async fn causes(context: &Context) -> anyhow::Result<Vec<Check>> {
+async fn causes(context: &Context) -> anyhow::Result<(Look, Vec<Check>)> {
     let look = Look::at(context, &Wish::default()).await?;
     let facts = verify::gather(context, &look).await?;
     let mut checks = checks(&look.desired, &look.live, &look.plan, &facts);
     let on_the_way = ["cluster", "task definition", "roles of the task", "scheduler's role", "schedule"];
     checks.retain(|check| on_the_way.contains(&check.branch));
-    Ok(checks)
+    Ok((look, checks))
+}
+
+/// Who can put right what is wrong.
+fn wrong(now: &Look) -> Way {
+    let role = &now.desired.role;
+    if !role.ours {
+        return Way::WrongAndGiven;
+    }
+    if !now.plan.is_empty() {
+        return Way::Wrong;
+    }
+    let policies = now.live.scheduler_role_policies.present();
+    let beside = policies.map(|all| all.beside(SCHEDULER_POLICY_NAME)).unwrap_or_default();
+    let mut by: Vec<_> = beside.iter().map(|(kind, name)| format!("{kind} {name}")).collect();
+    let boundary = now.live.scheduler_role.present().and_then(|role| role.boundary.as_ref());
+    by.extend(boundary.map(|arn| format!("boundary {arn}")));
+    Way::Denied { by, role: role.name.clone() }
 }

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use serde_json::{Map, json};
 
 use super::*;
@@ -68,6 +70,7 @@ fn live() -> Live {
         scheduler_policy: Seen::Present(PolicyDocument(r#"{"Statement":[]}"#.to_owned())),
         scheduler_role_policies: Seen::Absent,
         scheduler_role_others: Vec::new(),
+        scheduler_role_managed: BTreeMap::new(),
         group: Seen::Present(Group { name: "library-sync".to_owned(), tags: tags::ours("library-sync") }),
         schedule: Seen::Present(Schedule(object(schedule))),
         elsewhere: Seen::Absent,

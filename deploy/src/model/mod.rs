@@ -21,6 +21,8 @@ pub use schedule::{Elsewhere, Group, Schedule, State};
 pub use tags::Tags;
 pub use task_definition::{TaskDefinition, TaskDefinitionRef};
 
+use std::collections::BTreeMap;
+
 use crate::receipt::Receipt;
 use crate::scheduled_path::ScheduledPath;
 use crate::sealed::Unreadable;
@@ -103,6 +105,8 @@ pub struct Live {
     pub scheduler_role_policies: Seen<RolePolicies>,
     /// What its inline policies say that are not ours, by their names.
     pub scheduler_role_others: Vec<(String, Seen<PolicyDocument>)>,
+    /// The managed policies that are attached to it or bound it, by their ARNs, and which version of each counts.
+    pub scheduler_role_managed: BTreeMap<String, Seen<String>>,
     /// The schedule group.
     pub group: Seen<Group>,
     /// The schedule.

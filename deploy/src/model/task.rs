@@ -33,6 +33,8 @@ pub struct Task {
     pub subnet: Option<String>,
     /// When it was asked for, in seconds since the epoch.
     pub created_at: Option<i64>,
+    /// When it stopped, in seconds since 1970.
+    pub stopped_at: Option<i64>,
     /// What AWS did with it, in the order of a task's life.
     pub events: Vec<TaskEvent>,
 }

@@ -6,12 +6,14 @@
 //! Architecture invariant: no I/O, no async, no clock, no SDK, no printing.
 
 mod parameter;
+mod refusal;
 mod roles;
 mod schedule;
 mod step;
 mod task_definition;
 mod trust;
 
+pub use refusal::{Cure, Refusal};
 pub use roles::{granted_in_other_region, grants};
 pub use schedule::pinned_revision;
 pub(crate) use trust::{ECS_TASKS, SCHEDULER, Trust};
@@ -96,39 +98,6 @@ pub enum Sign {
     Unread,
 }
 
-/// Why `apply` would change nothing at all, and the way out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// What stands in the way.
-    pub what: String,
-    /// The way out.
-    pub hint: String,
-    /// The flag that lifts it, when one does.
-    pub cure: Option<Cure>,
-    /// Whether it is only that we were not allowed to look.
-    pub unseen: bool,
-}
-
-/// A flag that lifts a refusal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cure {
-    /// `--disabled`.
-    Disabled,
-    /// `--adopt`, which a person must decide on.
-    Adopt,
-}
-
-impl Refusal {
-    /// A refusal with its way out.
-    pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Refusal {
-        Refusal { what: what.into(), hint: hint.into(), cure: None, unseen: false }
-    }
-
-    fn cured_by(self, cure: Cure) -> Refusal {
-        Refusal { cure: Some(cure), ..self }
-    }
-}
-
 /// What the person asked for, besides the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -176,13 +145,19 @@ pub fn plan(desired: &Desired, live: &Live, wish: &Wish, normalisers: Normaliser
 }
 
 impl Plan {
-    /// Every write, in order: what switches off comes first.
+    /// Every write, in order: what switches off comes first, and before it only what Scheduler asks of the role of any schedule that it
+    /// is told to write. As long as the role lacks that, the schedule fires in vain.
     pub fn steps(&self) -> impl Iterator<Item = &Step> {
-        let steps = |first: bool| {
-            let steps = self.items.iter().flat_map(|item| &item.steps);
-            steps.filter(move |step| matches!(step, Step::SwitchOff(_)) == first)
-        };
-        steps(true).chain(steps(false))
+        let mut steps: Vec<_> = self.items.iter().flat_map(|item| &item.steps).collect();
+        if steps.iter().any(|step| matches!(step, Step::SwitchOff(_))) {
+            let rank = |step: &&Step| match step {
+                Step::CreateRole(_) | Step::UpdateTrust { .. } => 0,
+                Step::SwitchOff(_) => 1,
+                _ => 2,
+            };
+            steps.sort_by_key(rank); // It is stable.
+        }
+        steps.into_iter()
     }
 
     /// Whether nothing would change, nothing stands in the way, and nothing that matters was hidden.

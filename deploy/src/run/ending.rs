@@ -186,14 +186,10 @@ pub enum Ending {
     )]
     Incomplete,
     /// A report of some other run.
-    #[error(
-        "the run ended with exit code 0, and its report is not of this run: it started at {started_at}, the task was made at {created_at}"
-    )]
+    #[error("the run ended with exit code 0, and its report is not of this run: {why}")]
     OfAnotherRun {
-        /// What the report says.
-        started_at: String,
-        /// What AWS says.
-        created_at: String,
+        /// What shows it.
+        why: String,
     },
 }
 
@@ -211,6 +207,13 @@ pub enum Way {
     Wrong,
     /// Something on it is wrong, and the scheduler's role, which is given, is only theirs to change.
     WrongAndGiven,
+    /// All that we write is in order, and yet something on it is denied.
+    Denied {
+        /// What else decides about the scheduler's role: its other policies, its boundary.
+        by: Vec<String>,
+        /// The name of that role.
+        role: String,
+    },
     /// Whatever can be looked at is in order.
     InOrder,
 }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use super::ending::Ending;
 use crate::config::Proof;
-use crate::model::run_task::{Launch, Run};
+use crate::model::run_task::{Launch, OCCURRENCE_VARIABLE, Run};
 use crate::model::task::{Container, Task};
 
 /// What the log stream of the task's container held.
@@ -128,8 +128,31 @@ fn failed(task: &Task, container: &Container, code: i32, report: &Report, proof:
     }
 }
 
-/// How much earlier than its task a report may claim to have begun: the clocks of ECS and of the container may differ.
+/// How far outside the life of its task a report may claim to have begun: the clocks of ECS and of the container may differ.
 const SKEW_S: i64 = 60;
+
+/// Why a report is no news of this run, whatever it says: a line that was printed last month, or that is printed every time.
+fn of_another_run(asked: &Run, task: &Task, report: &RunReport) -> Option<String> {
+    let sent = asked.environment().remove(OCCURRENCE_VARIABLE).unwrap_or_default();
+    if let Some(said) = report.occurrence.as_ref().filter(|said| **said != sent) {
+        return Some(format!("it is of occurrence {said}, and this one is {sent}"));
+    }
+    let (said, shown) =
+        (&report.started_at, |at: i64| Timestamp::from_second(at).map_or_else(|_| at.to_string(), |at| at.to_string()));
+    let Some(started) = said.parse::<Timestamp>().map(Timestamp::as_second).ok() else {
+        return Some(format!("it started at {said}, which is no time"));
+    };
+    match (task.created_at, task.stopped_at) {
+        (None, _) => Some(format!("it started at {said}, and when the task was made is not known")),
+        (Some(made), _) if started < made - SKEW_S => {
+            Some(format!("it started at {said}, the task was made at {}", shown(made)))
+        }
+        (_, Some(stopped)) if started > stopped + SKEW_S => {
+            Some(format!("it started at {said}, the task stopped at {}", shown(stopped)))
+        }
+        _ => None,
+    }
+}
 
 fn succeeded_with_rows(asked: &Run, task: &Task, report: &Report) -> Result<Box<RunReport>, Ending> {
     let report = match report {
@@ -151,14 +174,8 @@ fn succeeded_with_rows(asked: &Run, task: &Task, report: &Report) -> Result<Box<
         let why = format!("it says trigger={}, and this run was started by {starter}", report.trigger);
         return Err(Ending::UnreadableReport { why });
     }
-    // Whatever else it says: a line that was printed last month, or that is printed every time, is no news of this run.
-    let started = report.started_at.parse::<Timestamp>().map(Timestamp::as_second).ok();
-    if started.zip(task.created_at).is_none_or(|(started, created)| started < created - SKEW_S) {
-        let created_at = task.created_at.and_then(|at| Timestamp::from_second(at).ok());
-        return Err(Ending::OfAnotherRun {
-            started_at: report.started_at.clone(),
-            created_at: created_at.map_or_else(|| "an unknown time".to_owned(), |at| at.to_string()),
-        });
+    if let Some(why) = of_another_run(asked, task, report) {
+        return Err(Ending::OfAnotherRun { why });
     }
     if !report.adds_up() {
         return Err(Ending::UnreadableReport { why: "its counts do not add up".to_owned() });

@@ -65,6 +65,7 @@ mod tests {
             overrides: Vec::new(),
             subnet: None,
             created_at: None,
+            stopped_at: None,
             events: vec![
                 event(1_000, Moment::Created),
                 event(2_000, Moment::Started),

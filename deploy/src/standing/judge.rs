@@ -1,6 +1,6 @@
 //! What was read, judged: what is well, what nobody saw, and what needs a person.
 
-use geuneul::Trigger;
+use geuneul::{Outcome, Trigger};
 use jiff::Timestamp;
 
 use super::overdue::{Evidence, Log, Overdue, overdue};
@@ -229,6 +229,7 @@ impl Bench<'_> {
             self.facts.runs.iter().filter(|run| is(run)).filter_map(PastRun::began).collect()
         };
         let (scheduled, nobodys) = (began(&|run| run.is_by(schedule)), began(&PastRun::is_nobodys));
+        let by_hand = began(&|run| run.report.trigger == Trigger::Manual && run.report.outcome == Outcome::Succeeded);
         let unreported = self.facts.unreported.iter().filter(|one| one.trigger == Trigger::Scheduled);
         let unreported: Vec<_> = unreported.map(|one| one.began).collect();
         let timetable = Timetable::of(schedule);
@@ -238,6 +239,7 @@ impl Bench<'_> {
             scheduled: &scheduled,
             unreported: &unreported,
             nobodys: &nobodys,
+            by_hand: &by_hand,
             running: self.facts.running.as_ref().ok().map(|tasks| tasks.iter().any(|task| task.scheduled)),
             log: self.facts.log.clone(),
         };
@@ -253,7 +255,8 @@ impl Bench<'_> {
             | Overdue::Ran { .. }
             | Overdue::Unreported { .. }
             | Overdue::Running { .. }
-            | Overdue::Waiting { .. } => {}
+            | Overdue::Waiting { .. }
+            | Overdue::MadeUp { .. } => {}
         }
         verdict
     }

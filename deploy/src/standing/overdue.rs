@@ -48,6 +48,8 @@ pub struct Evidence<'a> {
     pub unreported: &'a [Timestamp],
     /// When the runs began that call themselves scheduled and do not say of which job.
     pub nobodys: &'a [Timestamp],
+    /// When the runs began that a person started and that did their work.
+    pub by_hand: &'a [Timestamp],
     /// Whether a task that the schedule started is running; `None` when that could not be seen.
     pub running: Option<bool>,
     /// The log.
@@ -88,6 +90,13 @@ pub enum Overdue {
         /// Until when it may come.
         until: Timestamp,
     },
+    /// No scheduled run since the last fire time, but one by hand, which has done its work.
+    MadeUp {
+        /// When it was due.
+        due: Timestamp,
+        /// When the run began.
+        began: Timestamp,
+    },
     /// No scheduled run since the last fire time.
     Overdue {
         /// When it was due.
@@ -115,7 +124,7 @@ pub fn patience(timetable: &Timetable) -> Duration {
 
 /// Whether a scheduled run is missing.
 pub fn overdue(evidence: &Evidence<'_>, now: Timestamp) -> Overdue {
-    let Evidence { state, timetable, scheduled, unreported, nobodys, running, log } = evidence;
+    let Evidence { state, timetable, scheduled, unreported, nobodys, by_hand, running, log } = evidence;
     if *state == State::Disabled {
         return Overdue::Off;
     }
@@ -133,6 +142,7 @@ pub fn overdue(evidence: &Evidence<'_>, now: Timestamp) -> Overdue {
     }
     let unknown = |why: String| Overdue::Unknown { due: Some(due), why };
     let until = due.checked_add(patience(timetable)).unwrap_or(Timestamp::MAX);
+    let missing = || last(by_hand).map_or(Overdue::Overdue { due }, |began| Overdue::MadeUp { due, began });
     match (running, log) {
         (Some(true), _) => Overdue::Running { due },
         _ if now < until => Overdue::Waiting { due, until },
@@ -148,10 +158,10 @@ pub fn overdue(evidence: &Evidence<'_>, now: Timestamp) -> Overdue {
                 keeps.as_secs() / 86_400,
                 interval.as_secs().div_ceil(86_400)
             )),
-            Some(_) => Overdue::Overdue { due },
+            Some(_) => missing(),
             None => unknown("how often the schedule fires is not known".to_owned()),
         },
-        (_, Log::Read { keeps: None }) => Overdue::Overdue { due },
+        (_, Log::Read { keeps: None }) => missing(),
     }
 }
 

@@ -132,6 +132,14 @@ impl Screen {
             Overdue::Waiting { due, until } => {
                 self.line("overdue", format!("not yet: due {}, may come until {}", minute(*due), minute(*until)));
             }
+            Overdue::MadeUp { due, began } => self.line(
+                "overdue",
+                format!(
+                    "no: nothing came of what was due {}, and a run by hand {} made up for it",
+                    minute(*due),
+                    minute(*began)
+                ),
+            ),
             Overdue::Overdue { due } => {
                 self.line("overdue", format!("YES: nothing has come of what was due {}", minute(*due)));
             }

@@ -181,6 +181,10 @@ impl Roles for Memory {
         })
     }
 
+    async fn policy_version(&self, _arn: &str) -> Answer<String> {
+        Ok("v1".into())
+    }
+
     async fn create_role(&self, role: &NewRole) -> Answer<()> {
         let NewRole { name, path, trust, boundary, tags } = role.clone();
         self.write(&role.name, |world| {

@@ -150,7 +150,7 @@ fn a_run_that_did_not_come_is_overdue_and_one_in_a_busy_log_is_found() {
     scene.aws.forget_calls().unwrap();
     let found = status();
     assert_eq!((&found["overdue"]["verdict"], &found["exit_code"]), (&json!("ran"), &json!(0)), "{found:#}");
-    // With which role it ran is not known: the verified run is younger.
+    // It is older than the only proof, which therefore says nothing of the role that it ran under.
     assert_eq!(found["scheduled_path"]["proven"], false);
     // Only stretches of time after fire times were searched.
     let calls = scene.aws.calls().unwrap();

@@ -205,6 +205,9 @@ fn when_nothing_starts_it_says_what_stands_in_the_way() {
     case("the role may not pass roles", &|| may(&scene, run_task.clone()), true);
     let pass_role = json!([{ "Effect": "Allow", "Action": "iam:PassRole", "Resource": "*" }]);
     case("the role may not run the task", &|| may(&scene, pass_role.clone()), true);
+    let deny = json!({ "Effect": "Deny", "Action": "*", "Resource": "*" });
+    case("somebody else's policy denies it", &|| scene.put_role_policy(&role, "stop", &deny), true);
+    inside::run(async { inside::cloud(&scene).await.delete_role_policy(&role, "stop").await }).unwrap();
     let full = Failure { arn: None, reason: "Capacity is unavailable at this time.".into(), detail: None };
     case("RunTask answers with failures", &|| scene.aws.fail_run_task(std::slice::from_ref(&full)).unwrap(), true);
     case("somebody switched it off", &|| switch_off(&scene), false);
@@ -315,6 +318,8 @@ fn what_a_killed_run_leaves_behind_is_nobodys_drift_and_is_removed() {
     // It may be somebody else's, who waits for it.
     snapshot!(scene, ["trigger-now", "--via-scheduler"]);
     let refused = scene.refusal(&["trigger-now"]);
+    assert!(refused.contains("is still to fire"), "{refused}");
+    let refused = scene.refusal(&["enable"]);
     assert!(refused.contains("is still to fire"), "{refused}");
     let said = scene.transcript(&["status"]);
     assert!(said.contains("  one-off   library-sync/once.library-sync starts a task"), "{said}");

@@ -25,6 +25,13 @@ impl Ending {
                 "the scheduler's role is yours: give it what `{program} iam --for scheduler` prints\n\
                  for everything else that is wrong: {program} plan"
             ),
+            Ending::NothingStarted { way: Way::Denied { by, role }, .. } => {
+                let by = if by.is_empty() { "a service control policy, or its like".to_owned() } else { by.join(", ") };
+                format!(
+                    "all that {program} writes is in order: what is wrong comes from somebody else, {by}\n\
+                     look at what it denies, or take it away: aws iam list-role-policies --role-name {role}"
+                )
+            }
             Ending::NothingStarted { way: Way::NotTaken { hint }, .. } => hint.clone(),
             Ending::NothingStarted { way: Way::InOrder, .. } => format!(
                 "to hear ECS's own reason: {program} trigger-now\n\

@@ -55,6 +55,7 @@ fn task() -> Task {
         ],
         subnet: Some("subnet-b".to_owned()),
         created_at: Some(1_795_921_200),
+        stopped_at: Some(1_795_921_260),
         events: Vec::new(),
     }
 }
@@ -256,6 +257,16 @@ fn every_other_ending_says_what_happened_and_what_to_do() {
             "the report of last month",
             unchanged(),
             found(RunReport { started_at: "2026-10-29T03:00:00Z".to_owned(), ..report() }),
+        ),
+        (
+            "the report of a time to come",
+            unchanged(),
+            found(RunReport { started_at: "2099-11-29T03:00:00Z".to_owned(), ..report() }),
+        ),
+        (
+            "the report of another occurrence",
+            unchanged(),
+            found(RunReport { occurrence: Some("other-job@2026-11-29T03:00:00Z".to_owned()), ..report() }),
         ),
         ("a report without a time", unchanged(), found(RunReport { started_at: "yesterday".to_owned(), ..report() })),
         (

@@ -1,13 +1,15 @@
 //! The gate of a job: whether it is open, what it means that it is not, and what opens it.
 
+use geuneul::Outcome;
 use jiff::Timestamp;
 
 use super::Bench;
 use crate::fingerprint::{Fingerprint, NoFingerprint};
 use crate::gate::{self, Closed};
 use crate::model::Live;
-use crate::plan::{Item, Plan, Sign};
+use crate::plan::Plan;
 use crate::receipt::{Overridden, Receipt, Void};
+use crate::render;
 use crate::standing::{Gate, PathNow};
 
 impl Bench<'_> {
@@ -23,12 +25,8 @@ impl Bench<'_> {
         if self.desired.job.stopped && !self.is_on() {
             return closed(vec!["the configuration says stopped = true".to_owned()]);
         }
-        // What was not seen is told apart below.
-        let moves = |item: &Item| {
-            item.thing.is_changed_by_us() && matches!(item.sign, Sign::Create | Sign::Change | Sign::Blocked)
-        };
-        if plan.items.iter().any(moves) || plan.refusals.iter().any(|refusal| !refusal.unseen) {
-            let first = format!("{program} plan, {program} apply{}", if self.is_on() { "" } else { " --disabled" });
+        if plan.differs() {
+            let first = render::look_and_settle(plan, program);
             return closed(vec![format!("enable refuses while the plan is not empty; first: {first}")]);
         }
         // Said by the drift already.
@@ -61,7 +59,7 @@ impl Bench<'_> {
         let since = |at: Timestamp| {
             self.facts.runs.iter().any(|run| {
                 self.found().is_some_and(|schedule| run.is_by(schedule))
-                    && run.is_well()
+                    && run.report.outcome == Outcome::Succeeded
                     && run.began().is_some_and(|began| began > at)
             })
         };
@@ -95,7 +93,7 @@ impl Bench<'_> {
         }
         let program = self.program;
         let next = match gate.open {
-            _ if plan.differs() => format!("{program} plan, {program} apply --disabled"),
+            _ if plan.differs() => render::look_and_settle(plan, program),
             Some(true) => format!("{program} enable"),
             Some(false) => self.at_work().map_or_else(|| self.prove(), |task| format!("{program} attach {task}")),
             None => format!("{program} plan"),

@@ -31,6 +31,7 @@ struct Case<'a> {
     scheduled: &'a [Timestamp],
     unreported: &'a [Timestamp],
     nobodys: &'a [Timestamp],
+    by_hand: &'a [Timestamp],
     running: Option<bool>,
     log: Log,
     now: &'a str,
@@ -40,12 +41,25 @@ impl Case<'_> {
     fn monthly(now: &str) -> Case<'_> {
         let log = Log::Read { keeps: None };
         let (timetable, running) = (timetable(|_| ()), Some(false));
-        Case { timetable, state: State::Enabled, scheduled: &[], unreported: &[], nobodys: &[], running, log, now }
+        Case {
+            timetable,
+            state: State::Enabled,
+            scheduled: &[],
+            unreported: &[],
+            nobodys: &[],
+            by_hand: &[],
+            running,
+            log,
+            now,
+        }
     }
 
     fn verdict(self) -> Overdue {
-        let Case { timetable, state, scheduled, unreported, nobodys, running, log, now } = self;
-        overdue(&Evidence { state, timetable: &timetable, scheduled, unreported, nobodys, running, log }, at(now))
+        let Case { timetable, state, scheduled, unreported, nobodys, by_hand, running, log, now } = self;
+        overdue(
+            &Evidence { state, timetable: &timetable, scheduled, unreported, nobodys, by_hand, running, log },
+            at(now),
+        )
     }
 }
 
@@ -87,6 +101,11 @@ fn a_run_that_is_there_is_seen() {
     let older = [at("2026-10-31T19:00:20Z")];
     let case = Case { scheduled: &older, ..Case::monthly("2026-12-05T00:00:00Z") };
     assert_eq!(case.verdict(), Overdue::Overdue { due }, "last month's run is none of this month's");
+    // Whoever is told of it runs it by hand, and is not told for a month.
+    let (before, after) = ([at("2026-11-30T18:00:00Z")], [at("2026-12-04T00:00:00Z")]);
+    let by_hand = |by_hand| Case { by_hand, ..Case::monthly("2026-12-05T00:00:00Z") }.verdict();
+    assert_eq!(by_hand(&before), Overdue::Overdue { due });
+    assert_eq!(by_hand(&after), Overdue::MadeUp { due, began: after[0] });
     let case = Case { unreported: &scheduled, ..Case::monthly("2026-11-30T19:05:00Z") };
     assert_eq!(
         case.verdict(),
