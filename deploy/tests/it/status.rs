@@ -234,6 +234,22 @@ fn a_run_that_leaves_no_report_is_in_the_list_and_needs_a_person() {
     assert!(status.contains("ran (it prints no report)"), "{status}");
 }
 
+/// What another program prints after the report hides it from nobody.
+#[test]
+fn a_report_is_found_however_much_comes_after_it() {
+    let scene = Scene::applied();
+    let more = (0..12_000).map(|i| format!("line {i} of what is still to be said")).collect::<Vec<_>>();
+    let report = report().to_line();
+    for count in [30, more.len()] {
+        let lines: Vec<_> = [report.as_str()].into_iter().chain(more[..count].iter().map(String::as_str)).collect();
+        scene.next_run(&lines, 0);
+        scene.expect(&["trigger-now"], 0);
+    }
+    scene.expect(&["enable"], 0);
+    let status = json_of(&scene, &["status", "--json"], 0);
+    assert_eq!((status["runs"].as_array().unwrap().len(), &status["unreported"]), (2, &json!([])), "{status:#}");
+}
+
 #[test]
 fn a_run_that_calls_itself_scheduled_shows_nothing_of_the_schedule() {
     let scene = Scene::applied();
