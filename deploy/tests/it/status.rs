@@ -220,6 +220,14 @@ fn a_run_that_leaves_no_report_is_in_the_list_and_needs_a_person() {
     let history = json_of(&scene, &["history", "--json"], 0);
     assert_eq!(history["unreported"][0]["ended"], json!({ "with": 3 }), "{history}");
 
+    let one = json_of(&scene, &["history", "--json", "--limit=1"], 0);
+    assert_eq!((one["runs"].as_array().unwrap().len(), one["unreported"].as_array().unwrap().len()), (0, 1), "{one}");
+    // Who may not look for it does not say that there is none.
+    scene.aws.deny("ecs:ListTasks").unwrap();
+    let history = json_of(&scene, &["history", "--json"], 1);
+    assert_eq!((history["runs"].as_array().unwrap().len(), &history["unreported"]), (1, &Value::Null), "{history}");
+    scene.aws.allow("ecs:ListTasks").unwrap();
+
     // A dry run that goes well mends nothing.
     let looked = geuneul::RunReport { outcome: Outcome::DryRun, ..report() };
     scene.next_run(&[&looked.to_line()], 0);
