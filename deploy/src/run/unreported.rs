@@ -82,10 +82,12 @@ async fn of_ecs(reports: &Reports<'_>, known: &[PastRun], stopped: &[Task], foun
     let calls = ours.iter().map(|(_, _, task)| report_in(reports, reports.stream(task.id())));
     for ((began, trigger, task), report) in ours.iter().zip(join_all(calls).await) {
         let id = task.id().to_owned();
+        let code = task.container(reports.container).and_then(|container| container.exit_code);
         match report? {
-            Some(report) => found.runs.push(PastRun { task: id, report }),
-            None => {
-                let code = task.container(reports.container).and_then(|container| container.exit_code);
+            Said::Report(report) => found.runs.push(PastRun { task: id, report: *report }),
+            // It wrote to a log that somebody has deleted since: what it said, nobody knows.
+            Said::Gone if code == Some(0) => {}
+            Said::Nothing | Said::Gone => {
                 let ended = match code {
                     Some(code) => Ended::With(code),
                     None => Ended::Because(task.stopped_reason.clone().unwrap_or_default()),
@@ -130,7 +132,7 @@ async fn of_windows(
         some.truncate(LOOKED_INTO);
         let calls = some.iter().map(|(_, stream)| report_in(reports, (*stream).clone()));
         for ((made, stream), report) in some.iter().zip(join_all(calls).await) {
-            if report?.is_none() {
+            if let Said::Nothing = report? {
                 let (task, trigger) = (task_of(stream), Trigger::Scheduled);
                 let (ended, proof) = (Ended::Forgotten, reports.proof);
                 found.unreported.push(Unreported { task, began: *made, trigger, ended, proof });
@@ -141,11 +143,22 @@ async fn of_windows(
     Ok(())
 }
 
-/// The report of one stream; a stream that is not there has none.
-async fn report_in(reports: &Reports<'_>, stream: LogStream) -> Answer<Option<RunReport>> {
+/// What a stream holds.
+enum Said {
+    Report(Box<RunReport>),
+    Nothing,
+    /// The stream is not there: the container has never run, or its log was deleted.
+    Gone,
+}
+
+/// The report of one stream.
+async fn report_in(reports: &Reports<'_>, stream: LogStream) -> Answer<Said> {
     match reports.aws.last_log_lines(&stream, super::history::LINES).await {
-        Ok(lines) => Ok(RunReport::last_of(lines.iter().map(|line| line.text.as_str())).and_then(Result::ok)),
-        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+        Ok(lines) => {
+            let report = RunReport::last_of(lines.iter().map(|line| line.text.as_str())).and_then(Result::ok);
+            Ok(report.map_or(Said::Nothing, |report| Said::Report(Box::new(report))))
+        }
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(Said::Gone),
         Err(error) => Err(error),
     }
 }
