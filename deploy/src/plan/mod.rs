@@ -6,12 +6,14 @@
 //! Architecture invariant: no I/O, no async, no clock, no SDK, no printing.
 
 mod parameter;
+mod refusal;
 mod roles;
 mod schedule;
 mod step;
 mod task_definition;
 mod trust;
 
+pub use refusal::{Cure, Refusal};
 pub use roles::{granted_in_other_region, grants};
 pub use schedule::pinned_revision;
 pub(crate) use trust::{ECS_TASKS, SCHEDULER, Trust};
@@ -94,39 +96,6 @@ pub enum Sign {
     Same,
     /// We were not allowed to look.
     Unread,
-}
-
-/// Why `apply` would change nothing at all, and the way out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// What stands in the way.
-    pub what: String,
-    /// The way out.
-    pub hint: String,
-    /// The flag that lifts it, when one does.
-    pub cure: Option<Cure>,
-    /// Whether it is only that we were not allowed to look.
-    pub unseen: bool,
-}
-
-/// A flag that lifts a refusal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cure {
-    /// `--disabled`.
-    Disabled,
-    /// `--adopt`, which a person must decide on.
-    Adopt,
-}
-
-impl Refusal {
-    /// A refusal with its way out.
-    pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Refusal {
-        Refusal { what: what.into(), hint: hint.into(), cure: None, unseen: false }
-    }
-
-    fn cured_by(self, cure: Cure) -> Refusal {
-        Refusal { cure: Some(cure), ..self }
-    }
 }
 
 /// What the person asked for, besides the configuration.

@@ -7,7 +7,7 @@ use super::Bench;
 use crate::fingerprint::{Fingerprint, NoFingerprint};
 use crate::gate::{self, Closed};
 use crate::model::Live;
-use crate::plan::{Item, Plan, Sign};
+use crate::plan::Plan;
 use crate::receipt::{Overridden, Receipt, Void};
 use crate::render;
 use crate::standing::{Gate, PathNow};
@@ -25,12 +25,7 @@ impl Bench<'_> {
         if self.desired.job.stopped && !self.is_on() {
             return closed(vec!["the configuration says stopped = true".to_owned()]);
         }
-        // What was not seen is told apart below.
-        let moves = |item: &Item| {
-            item.thing.is_changed_by_us() && matches!(item.sign, Sign::Create | Sign::Change | Sign::Blocked)
-        };
-        let stands = plan.refusals.iter().any(|refusal| !refusal.unseen);
-        if plan.items.iter().any(moves) || stands || plan.makes_log_group().is_some() {
+        if plan.differs() {
             let first = render::look_and_settle(plan, program);
             return closed(vec![format!("enable refuses while the plan is not empty; first: {first}")]);
         }
