@@ -3,7 +3,7 @@
 use geuneul::{Outcome, Trigger};
 use jiff::Timestamp;
 
-use super::overdue::{Evidence, Log, Overdue, overdue};
+use super::overdue::{Evidence, Log, Overdue, last_due, overdue};
 use super::runs::PastRun;
 use super::{Facts, FireTime, Fires, Need, NewerRevision, PathNow, Queue, ScheduleNow, Standing, path::path};
 use crate::commands::look::minute;
@@ -231,8 +231,14 @@ impl Bench<'_> {
         let (scheduled, nobodys) = (began(&|run| run.is_by(schedule)), began(&PastRun::is_nobodys));
         let by_hand = began(&|run| run.report.trigger == Trigger::Manual && run.report.outcome == Outcome::Succeeded);
         let unreported = self.facts.unreported.iter().filter(|one| one.trigger == Trigger::Scheduled);
-        let unreported: Vec<_> = unreported.map(|one| one.began).collect();
+        let (unknown, unreported): (Vec<_>, Vec<_>) = unreported.partition(|one| one.is_unknown());
+        let unreported: Vec<_> = unreported.into_iter().map(|one| one.began).collect();
         let timetable = Timetable::of(schedule);
+        let due = last_due(&timetable, self.facts.clock).ok().flatten();
+        let log = match unknown.first().filter(|one| due.is_some_and(|due| one.began >= due)) {
+            Some(_) => Log::Silent("ECS has forgotten who started the task of that time".to_owned()),
+            None => self.facts.log.clone(),
+        };
         let evidence = Evidence {
             state: schedule.state(),
             timetable: &timetable,
@@ -241,7 +247,7 @@ impl Bench<'_> {
             nobodys: &nobodys,
             by_hand: &by_hand,
             running: self.facts.running.as_ref().ok().map(|tasks| tasks.iter().any(|task| task.scheduled)),
-            log: self.facts.log.clone(),
+            log,
         };
         let verdict = overdue(&evidence, self.facts.clock);
         match &verdict {
@@ -278,7 +284,10 @@ impl Bench<'_> {
         let silent = self.facts.unreported.first();
         let silent = silent.filter(|one| run.and_then(PastRun::began).is_none_or(|began| one.began > began));
         if let Some(one) = silent {
-            if !one.is_well() {
+            if one.is_unknown() {
+                let at = minute(one.began);
+                self.unseen(&format!("how the run of {at} ended: ECS has forgotten it, and the job prints no report"));
+            } else if !one.is_well() {
                 let (by, at, says, program) = (one.trigger, minute(one.began), one.says(), self.program);
                 let task = &one.task;
                 let way = format!("{program} logs {task}, then: {}", self.prove());
