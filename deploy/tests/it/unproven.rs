@@ -230,6 +230,24 @@ fn enable_does_not_open_on_a_receipt_that_is_voided_meanwhile() {
 }
 
 #[test]
+fn what_moves_while_it_is_switched_on_switches_it_off_again() {
+    let scene = Scene::applied();
+    scene.expect(&["trigger-now"], 0);
+    let mut once = true;
+    let output = between(&scene, &["enable"], |call| {
+        if call == "PUT /schedules/library-sync" && std::mem::take(&mut once) {
+            let value =
+                json!({ "Name": "/geuneul/api_key", "Value": "another", "Type": "SecureString", "Overwrite": true });
+            scene.call("ssm", "PutParameter", &value);
+        }
+    });
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("it was switched on and is DISABLED again") && said.contains("secret"), "{said}");
+    assert_eq!(scene.schedule()["State"], "DISABLED");
+}
+
+#[test]
 fn a_schedule_in_another_group_is_seen_and_can_be_switched_off() {
     let scene = enabled();
     scene.edit_config(|config| *config = config.replace("cron = ", "group = \"monthly\"\ncron = "));
