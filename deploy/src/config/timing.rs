@@ -42,6 +42,10 @@ impl ScheduleTable {
                 }
                 group
             }
+            None if job == "default" => {
+                let what = "a job that is called default needs `group`: the group default is everybody's";
+                return Err(at.stop(None, what, "say group = \"NAME\" in its [job.default.schedule]"));
+            }
             None => job.to_owned(),
         };
         let role = match self.role {
