@@ -230,6 +230,32 @@ fn enable_does_not_open_on_a_receipt_that_is_voided_meanwhile() {
 }
 
 #[test]
+fn a_secret_that_the_family_reads_besides_is_a_part_of_what_was_proven() {
+    let scene = Scene::set();
+    let put = |value: &str| {
+        let value = json!({ "Name": "/db/password", "Value": value, "Type": "SecureString", "Overwrite": true });
+        scene.call("ssm", "PutParameter", &value);
+    };
+    put("one");
+    let reads = json!({ "Effect": "Allow", "Action": "ssm:GetParameters", "Resource": "*" });
+    scene.put_role_policy("geuneul-execution", "theirs", &reads);
+    inside::run(async {
+        let cloud = inside::cloud(&scene).await;
+        let mut members = cloud.task_definition(&scene.world.family).await.unwrap().writable();
+        let secret = json!({ "name": "DB_PASSWORD", "valueFrom": "/db/password" });
+        members["containerDefinitions"][0]["secrets"] = json!([secret]);
+        cloud.register(&members, &Default::default()).await.unwrap();
+    });
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    scene.expect(&["trigger-now"], 0);
+    put("two");
+    let said = scene.refusal(&["enable"]);
+    assert!(said.contains("the secrets moved since"), "{said}");
+    scene.expect(&["trigger-now"], 0);
+    scene.expect(&["enable"], 0);
+}
+
+#[test]
 fn what_moves_while_it_is_switched_on_switches_it_off_again() {
     let scene = Scene::applied();
     scene.expect(&["trigger-now"], 0);
