@@ -10,7 +10,7 @@ use geuneul::{RunReport, Trigger};
 use jiff::Timestamp;
 
 use super::history::{Reports, task_of};
-use crate::cloud::{Answer, ErrorKind};
+use crate::cloud::{Answer, CloudError, ErrorKind};
 use crate::fire_times::timetable::Timetable;
 use crate::model::log::LogStream;
 use crate::model::run_task::Starter;
@@ -21,6 +21,9 @@ use crate::standing::runs::{Ended, PastRun, Unreported};
 
 /// So many of the tasks that ECS still knows, or of the streams of one window, are looked into.
 const LOOKED_INTO: usize = 8;
+
+/// So many pages of a stream are read, of a megabyte each.
+const PAGES: usize = 8;
 
 /// After how many of the last fire times a run is looked for.
 pub const OCCURRENCES: usize = 3;
@@ -151,14 +154,20 @@ enum Said {
     Gone,
 }
 
-/// The report of one stream.
+/// The report of one stream, wherever in it: what comes after it may be long.
 async fn report_in(reports: &Reports<'_>, stream: LogStream) -> Answer<Said> {
-    match reports.aws.last_log_lines(&stream, super::history::LINES).await {
-        Ok(lines) => {
-            let report = RunReport::last_of(lines.iter().map(|line| line.text.as_str())).and_then(Result::ok);
-            Ok(report.map_or(Said::Nothing, |report| Said::Report(Box::new(report))))
+    let mut token = None;
+    for _ in 0..PAGES {
+        let (lines, before) = match reports.aws.log_lines_before(&stream, token, None).await {
+            Err(error) if error.kind == ErrorKind::NotFound => return Ok(Said::Gone),
+            answer => answer?,
+        };
+        match RunReport::last_of(lines.iter().map(|line| line.text.as_str())).and_then(Result::ok) {
+            Some(report) => return Ok(Said::Report(Box::new(report))),
+            None if before.is_none() => return Ok(Said::Nothing),
+            None => token = before,
         }
-        Err(error) if error.kind == ErrorKind::NotFound => Ok(Said::Gone),
-        Err(error) => Err(error),
     }
+    let why = format!("its last {PAGES} MB hold no report, and it goes on before them");
+    Err(CloudError::local("logs:GetLogEvents", stream.name, why))
 }

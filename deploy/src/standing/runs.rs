@@ -135,6 +135,17 @@ impl Unreported {
     }
 }
 
+/// The newest of both together, so many in all; each is given newest first.
+pub fn newest(runs: &mut Vec<PastRun>, unreported: &mut Vec<Unreported>, count: usize) {
+    let runs_began = runs.iter().map(|run| (run.began(), true));
+    let mut both: Vec<_> = runs_began.chain(unreported.iter().map(|one| (Some(one.began), false))).collect();
+    both.sort_by_key(|(began, _)| std::cmp::Reverse(*began));
+    both.truncate(count);
+    let reported = both.iter().filter(|(_, reported)| *reported).count();
+    runs.truncate(reported);
+    unreported.truncate(both.len() - reported);
+}
+
 /// The runs as lines of a table, newest first; under one that did not end well, its task and why.
 pub fn table(runs: &[PastRun], unreported: &[Unreported]) -> Vec<String> {
     let mut rows: Vec<Row> = runs.iter().map(Row::of_run).chain(unreported.iter().map(Row::of_unreported)).collect();

@@ -228,6 +228,14 @@ fn a_run_that_leaves_no_report_is_in_the_list_and_needs_a_person() {
     let history = json_of(&scene, &["history", "--json"], 0);
     assert_eq!(history["unreported"][0]["ended"], json!({ "with": 3 }), "{history}");
 
+    let one = json_of(&scene, &["history", "--json", "--limit=1"], 0);
+    assert_eq!((one["runs"].as_array().unwrap().len(), one["unreported"].as_array().unwrap().len()), (0, 1), "{one}");
+    // Who may not look for it does not say that there is none.
+    scene.aws.deny("ecs:ListTasks").unwrap();
+    let history = json_of(&scene, &["history", "--json"], 1);
+    assert_eq!((history["runs"].as_array().unwrap().len(), &history["unreported"]), (1, &Value::Null), "{history}");
+    scene.aws.allow("ecs:ListTasks").unwrap();
+
     // A dry run that goes well mends nothing.
     let looked = geuneul::RunReport { outcome: Outcome::DryRun, ..report() };
     scene.next_run(&[&looked.to_line()], 0);
@@ -240,6 +248,22 @@ fn a_run_that_leaves_no_report_is_in_the_list_and_needs_a_person() {
     scene.expect(&["trigger-now"], 0);
     let status = String::from_utf8(scene.expect(&["status"], 0).stdout).unwrap();
     assert!(status.contains("ran (it prints no report)"), "{status}");
+}
+
+/// What another program prints after the report hides it from nobody.
+#[test]
+fn a_report_is_found_however_much_comes_after_it() {
+    let scene = Scene::applied();
+    let more = (0..12_000).map(|i| format!("line {i} of what is still to be said")).collect::<Vec<_>>();
+    let report = report().to_line();
+    for count in [30, more.len()] {
+        let lines: Vec<_> = [report.as_str()].into_iter().chain(more[..count].iter().map(String::as_str)).collect();
+        scene.next_run(&lines, 0);
+        scene.expect(&["trigger-now"], 0);
+    }
+    scene.expect(&["enable"], 0);
+    let status = json_of(&scene, &["status", "--json"], 0);
+    assert_eq!((status["runs"].as_array().unwrap().len(), &status["unreported"]), (2, &json!([])), "{status:#}");
 }
 
 #[test]
