@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use deploy::cloud::TaskDefinitions;
 use deploy::config::Config;
 use deploy::desired::Desired;
 use deploy::model::{Seen, tags};
