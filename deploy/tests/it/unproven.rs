@@ -251,7 +251,7 @@ fn a_secret_that_the_family_reads_besides_is_a_part_of_what_was_proven() {
     scene.expect(&["trigger-now"], 0);
     put("two");
     let said = scene.refusal(&["enable"]);
-    assert!(said.contains("the secrets moved since"), "{said}");
+    assert!(said.contains("the version of a secret moved since"), "{said}");
     scene.expect(&["trigger-now"], 0);
     scene.expect(&["enable"], 0);
 }
