@@ -132,7 +132,7 @@ pub enum Verb {
     #[command(after_help = "Exit codes: 0 well, 1 something could not be looked at, 5 needs a person")]
     Status(commands::status::StatusArgs),
     /// The last runs, scheduled and by hand: how each ended, and what it did
-    #[command(after_help = "Exit codes: 0 shown, 1 the log could not be read")]
+    #[command(after_help = "Exit codes: 0 shown, 1 something could not be looked at")]
     History(commands::history::HistoryArgs),
     /// Look at everything that a run needs, at once; touches nothing
     Verify(commands::verify::VerifyArgs),

@@ -26,11 +26,23 @@ impl Aws {
 
     /// The last lines of a stream, oldest first.
     pub async fn last_log_lines(&self, stream: &LogStream, limit: i32) -> Result<Vec<LogLine>, CloudError> {
+        Ok(self.log_lines_before(stream, None, Some(limit)).await?.0)
+    }
+
+    /// The lines of a stream before a token, or its last ones, oldest first, and the token for those before them; `None` at the
+    /// beginning of the stream.
+    pub async fn log_lines_before(
+        &self,
+        stream: &LogStream,
+        token: Option<String>,
+        limit: Option<i32>,
+    ) -> Result<(Vec<LogLine>, Option<String>), CloudError> {
         let LogStream { group, name } = stream;
         let request = self.logs.get_log_events().log_group_name(group).log_stream_name(name).start_from_head(false);
-        let answer = request.limit(limit).send().await;
+        let answer = request.set_limit(limit).set_next_token(token.clone()).send().await;
         let answer = answer.map_err(|error| CloudError::new("logs:GetLogEvents", format!("{group}/{name}"), &error))?;
-        Ok(answer.events().iter().map(line).collect())
+        let before = answer.next_backward_token().filter(|before| Some(*before) != token.as_deref());
+        Ok((answer.events().iter().map(line).collect(), before.map(str::to_owned)))
     }
 
     /// The streams of a group that were written to last, newest first; four pages at most, of which other containers may have

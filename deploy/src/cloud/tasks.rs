@@ -63,14 +63,21 @@ impl Aws {
     pub async fn stopped_tasks(&self, cluster: &str, family: &str) -> Result<Vec<Task>, CloudError> {
         // `startedBy` may be no filter beside another one.
         let listed = self.ecs.list_tasks().cluster(cluster).family(family).desired_status(DesiredStatus::Stopped);
-        let listed = listed.send().await.map_err(|error| CloudError::new("ecs:ListTasks", cluster, &error))?;
-        if listed.task_arns().is_empty() {
-            return Ok(Vec::new());
+        let (mut found, mut token) = (Vec::new(), None);
+        loop {
+            let page = listed.clone().set_next_token(token).send().await;
+            let page = page.map_err(|error| CloudError::new("ecs:ListTasks", cluster, &error))?;
+            let arns = page.task_arns.unwrap_or_default();
+            if !arns.is_empty() {
+                let described = self.ecs.describe_tasks().cluster(cluster).set_tasks(Some(arns)).send().await;
+                let described = described.map_err(|error| CloudError::new("ecs:DescribeTasks", cluster, &error))?;
+                found.extend(described.tasks().iter().map(of_sdk));
+            }
+            token = page.next_token.filter(|token| !token.is_empty());
+            if token.is_none() {
+                return Ok(found);
+            }
         }
-        let described = self.ecs.describe_tasks().cluster(cluster).set_tasks(Some(listed.task_arns().to_vec()));
-        let described =
-            described.send().await.map_err(|error| CloudError::new("ecs:DescribeTasks", cluster, &error))?;
-        Ok(described.tasks().iter().map(of_sdk).collect())
     }
 
     /// The ARNs of the tasks that somebody started and that run, or are about to.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::look::Look;
 use super::{Context, path_record};
-use crate::cloud::{Receipts, seen};
+use crate::cloud::{ErrorKind, Receipts};
 use crate::exit::{Exit, Stop};
 use crate::fingerprint::Fingerprint;
 use crate::receipt::{Overridden, Path, Receipt, VerifiedRun, Void};
@@ -146,9 +146,15 @@ async fn keep(context: &Context, look: &Look, receipt: &Receipt) -> anyhow::Resu
 
 /// What only a proven run takes away; read anew, because somebody may have given a word since we looked.
 async fn overridden(context: &Context, look: &Look) -> anyhow::Result<Option<Overridden>> {
-    let now = seen(context.aws.receipt(&look.desired.receipt_parameter).await)?;
-    let receipt = now.present().and_then(|text| Receipt::read(text, &look.desired.owner).ok());
-    Ok(receipt.and_then(|receipt| receipt.overridden().cloned()))
+    match context.aws.receipt(&look.desired.receipt_parameter).await {
+        Ok(text) => {
+            let receipt = Receipt::read(&text, &look.desired.owner).ok();
+            Ok(receipt.and_then(|receipt| receipt.overridden().cloned()))
+        }
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+        // Whoever may not read it could not keep it after the run, either.
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The versions of the secrets, by variable, as they were before the run.

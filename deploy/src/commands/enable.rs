@@ -61,7 +61,7 @@ pub async fn run(context: &Context, args: EnableArgs) -> anyhow::Result<Exit> {
     } else {
         refuse_if_overtaken(context, &look, &expected).await?;
         switch::on(&context.aws, schedule, &warrant, &context.program).await?;
-        if let Err(error) = refuse_if_overtaken(context, &look, &expected).await {
+        if let Err(error) = refuse_if_moved(context, &warrant, &expected).await {
             return Err(switched_back(context, schedule, error).await);
         }
         out!("{} is ENABLED; {}", look.desired.job.name, at_once_words(at_once));
@@ -107,6 +107,9 @@ fn stop(context: &Context, look: &Look, refused: &Refused) -> Stop {
 
 /// What opens the gate.
 pub(super) fn way_to_open(closed: &[Closed], program: &str) -> String {
+    if closed.iter().any(|one| matches!(one, Closed::Hidden(_) | Closed::PathHidden(_))) {
+        return format!("allow that to the caller; all that it takes: {program} iam --for enable");
+    }
     match closed.iter().any(Closed::wants_scheduler) {
         true => format!("prove the job and the scheduled path: {program} trigger-now --via-scheduler"),
         false => format!("prove the job as it is now: {program} trigger-now"),
@@ -151,9 +154,36 @@ async fn refuse_if_overtaken(
     if now.map(|text| Receipt::read(&text, &look.desired.owner)) == *expected {
         return Ok(());
     }
+    Err(overtaken(context).into())
+}
+
+fn overtaken(context: &Context) -> Stop {
     let what = "somebody began another run in the meantime, and only the newest run counts";
     let hint = format!("when it has ended: {0} status, then {0} enable", context.program);
-    Err(Stop::refused(what, hint).into())
+    Stop::refused(what, hint)
+}
+
+/// What is on is what was proven: nothing has moved while it was switched on.
+async fn refuse_if_moved(
+    context: &Context,
+    warrant: &Warrant,
+    expected: &Seen<Result<Receipt, Unreadable>>,
+) -> anyhow::Result<()> {
+    let now = Look::at(context, &Wish::default()).await?;
+    if now.live.receipt != *expected {
+        return Err(overtaken(context).into());
+    }
+    match (gate::decide(&now.desired, &now.live, &now.plan, Timestamp::now()), warrant.ground()) {
+        (Ok(_), _) | (Err(Refused::Closed(_)), Ground::Overridden(_)) => Ok(()),
+        (Err(refused), _) => {
+            let stop = stop(context, &now, &refused);
+            let hint = match &refused {
+                Refused::Closed(closed) => way_to_open(closed, &context.program),
+                _ => stop.hint,
+            };
+            Err(Stop { hint, ..stop }.into())
+        }
+    }
 }
 
 async fn switched_back(context: &Context, schedule: &Schedule, error: anyhow::Error) -> anyhow::Error {

@@ -10,7 +10,7 @@ use crate::cloud::{ErrorKind, Schedules, TaskDefinitions};
 use crate::exit::{Exit, Stop};
 use crate::run::history::Reports;
 use crate::run::unreported::{Found, due_windows, unreported};
-use crate::standing::runs::{PastRun, newest_first, table};
+use crate::standing::runs::{PastRun, newest, newest_first, table};
 
 /// The flags of `deploy history`.
 #[derive(Debug, Args)]
@@ -37,27 +37,27 @@ pub async fn run(context: &Context, args: HistoryArgs) -> anyhow::Result<Exit> {
     let limit = usize::from(args.limit);
     let reports = context.reports(group, &prefix);
     let runs = reports.recent(limit).await?;
-    let Found { runs: more, unreported } = match without_report(context, &reports, &runs).await {
-        Ok(found) => found,
-        Err(error) => {
-            err!("note: runs that left no report were not looked for: {error}");
-            Found::default()
-        }
+    let (Found { runs: more, mut unreported }, unseen) = match without_report(context, &reports, &runs).await {
+        Ok(found) => (found, None),
+        Err(error) => (Found::default(), Some(format!("{error:#}"))),
     };
     let mut runs = newest_first([runs, more].concat());
-    runs.truncate(limit);
+    newest(&mut runs, &mut unreported, limit);
     if args.json {
-        let document = json!({ "deploy": "history/1", "job": job.name, "account": account, "region": region, "runs": runs, "unreported": unreported });
+        let looked = unseen.is_none().then_some(&unreported);
+        let document = json!({ "deploy": "history/1", "job": job.name, "account": account, "region": region, "runs": runs, "unreported": looked });
         out!("{document}");
-        return Ok(Exit::Done);
-    }
-    out!("{} in {account}/{region}\n", job.name);
-    if runs.is_empty() && unreported.is_empty() {
-        out!("  no run that reported is in the log group {group}");
     } else {
-        table(&runs, &unreported).iter().for_each(|line| out!("{line}"));
+        out!("{} in {account}/{region}\n", job.name);
+        if runs.is_empty() && unreported.is_empty() {
+            out!("  no run that reported is in the log group {group}");
+        } else {
+            table(&runs, &unreported).iter().for_each(|line| out!("{line}"));
+        }
     }
-    Ok(Exit::Done)
+    let Some(why) = unseen else { return Ok(Exit::Done) };
+    err!("not seen: runs that left no report: {why}");
+    Ok(Exit::Failed)
 }
 
 /// The tasks that ended and left no report, and the reports that were behind too many other streams.

@@ -11,7 +11,7 @@ use super::watched::{self, Waiting, aws_command, say_how_to_attach, say_started,
 use super::{path_record, verdict, via_scheduler};
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
-use crate::model::run_task::Run;
+use crate::model::run_task::{Run, Starter};
 use crate::model::task::Task;
 use crate::plan::Wish;
 use crate::receipt::Path;
@@ -106,22 +106,36 @@ async fn leave_it(
     Ok(Exit::Done)
 }
 
-/// What was started while this run was under way, by the schedule or by what a killed `trigger-now` left behind, was refused by
-/// nobody.
+/// What was started while this run was under way, by the schedule, by another operator or by what a killed `trigger-now` left behind,
+/// was refused by nobody. What an operator runs with other arguments is none of it: it may be a look at the ledger.
 pub async fn alone(
     context: &Context,
     run: &Run,
     judged: Result<Proven, Ending>,
 ) -> anyhow::Result<Result<Proven, Ending>> {
     let Ok(proven) = judged else { return Ok(judged) };
-    let task = run.task();
-    let others = running(context, &task.cluster, &task.job).await;
-    let others =
-        others.context("whether another task ran beside this one was not seen, and so the run earns no receipt")?;
-    Ok(match others.into_iter().find(|(_, arn)| *arn != proven.task().arn) {
+    let beside = beside(context, run, proven.task()).await;
+    let beside =
+        beside.context("whether another task ran beside this one was not seen, and so the run earns no receipt")?;
+    Ok(match beside {
         None => Ok(proven),
         Some((starter, task)) => Err(Ending::Beside { task, started: started_by(starter) }),
     })
+}
+
+/// A task of the job that runs, or ran for a part of the time of this one.
+async fn beside(context: &Context, run: &Run, own: &Task) -> anyhow::Result<Option<(Starter, String)>> {
+    let task = run.task();
+    let running = running(context, &task.cluster, &task.job).await?;
+    let is_other = |starter: Starter, arn: &str| starter != Starter::Run && arn != own.arn;
+    if let Some(found) = running.into_iter().find(|(starter, arn)| is_other(*starter, arn)) {
+        return Ok(Some(found));
+    }
+    let stopped = context.aws.stopped_tasks(&task.cluster, task.task_definition.family()).await?;
+    Ok(stopped.into_iter().filter(|other| other.ran_beside(own)).find_map(|other| {
+        let starter = Starter::of(other.started_by.as_deref()?, &task.job)?;
+        is_other(starter, &other.arn).then_some((starter, other.arn))
+    }))
 }
 
 /// Two runs of one job at once prove nothing about either.

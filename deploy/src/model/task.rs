@@ -129,6 +129,21 @@ impl Task {
         self.status == "STOPPED"
     }
 
+    /// Whether the containers of both were at work at one time.
+    pub fn ran_beside(&self, other: &Task) -> bool {
+        let (Some((began, ended)), Some((other_began, other_ended))) = (self.at_work(), other.at_work()) else {
+            return false;
+        };
+        began < other_ended && other_began < ended
+    }
+
+    /// From when until when its containers ran, in milliseconds since the epoch; those that never did were not at work.
+    fn at_work(&self) -> Option<(i64, i64)> {
+        let at = |what: Moment| self.events.iter().find(|event| event.what == what).map(|event| event.at_ms);
+        let ended = at(Moment::ExecutionStopped).or_else(|| at(Moment::Stopped)).unwrap_or(i64::MAX);
+        Some((at(Moment::Started)?, ended))
+    }
+
     /// The family and number of its revision.
     pub fn family_and_revision(&self) -> &str {
         self.task_definition.rsplit('/').next().unwrap_or(&self.task_definition)

@@ -6,12 +6,14 @@
 //! Architecture invariant: no I/O, no async, no clock, no SDK, no printing.
 
 mod parameter;
+mod refusal;
 mod roles;
 mod schedule;
 mod step;
 mod task_definition;
 mod trust;
 
+pub use refusal::{Cure, Refusal};
 pub use roles::{granted_in_other_region, grants};
 pub use schedule::pinned_revision;
 pub(crate) use trust::{ECS_TASKS, SCHEDULER, Trust};
@@ -96,37 +98,6 @@ pub enum Sign {
     Unread,
 }
 
-/// Why `apply` would change nothing at all, and the way out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// What stands in the way.
-    pub what: String,
-    /// The way out.
-    pub hint: String,
-    /// The flag that lifts it, when one does.
-    pub cure: Option<Cure>,
-}
-
-/// A flag that lifts a refusal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cure {
-    /// `--disabled`.
-    Disabled,
-    /// `--adopt`, which a person must decide on.
-    Adopt,
-}
-
-impl Refusal {
-    /// A refusal with its way out.
-    pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Refusal {
-        Refusal { what: what.into(), hint: hint.into(), cure: None }
-    }
-
-    fn cured_by(self, cure: Cure) -> Refusal {
-        Refusal { cure: Some(cure), ..self }
-    }
-}
-
 /// What the person asked for, besides the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -194,6 +165,18 @@ impl Plan {
         self.items.iter().all(|item| item.sign == Sign::Same || !item.thing.is_changed_by_us())
     }
 
+    /// Whether something is not as wanted, or stands in the way; what was only not seen does not count.
+    pub fn differs(&self) -> bool {
+        self.items.iter().any(|item| !matches!(item.sign, Sign::Same | Sign::Unread))
+            || self.refusals.iter().any(|refusal| !refusal.unseen)
+    }
+
+    /// What could not be looked at that a plan could change; in a few words each.
+    pub fn unseen(&self) -> impl Iterator<Item = &str> {
+        let hidden = self.items.iter().filter(|item| item.sign == Sign::Unread && item.thing.is_changed_by_us());
+        hidden.filter_map(|item| item.why.strip_prefix(HIDDEN))
+    }
+
     /// Whether it switches off a schedule that fires now.
     pub fn switches_off(&self) -> bool {
         self.steps().any(|step| matches!(step, Step::SwitchOff(_)))
@@ -233,6 +216,14 @@ impl Thing {
     }
 }
 
+/// How it is said that nobody looked.
+const HIDDEN: &str = "could not look: ";
+
+/// What is said of a thing that was seen, when what it is compared with was not.
+fn not_compared(why: &str) -> String {
+    format!("could not be compared: {why}")
+}
+
 fn create_log_group(region: &str, name: &str) -> String {
     format!("aws logs create-log-group --region {region} --log-group-name {name}")
 }
@@ -252,6 +243,8 @@ struct Draft<'a> {
 struct Pinned {
     members: Map<String, Value>,
     pin: Option<Pin>,
+    /// Why it was not seen: what hangs on it cannot be compared either.
+    unseen: Option<String>,
 }
 
 impl Draft<'_> {
@@ -263,10 +256,11 @@ impl Draft<'_> {
 
     /// Something that matters and could not be looked at: nothing can be decided about it, so that nothing is changed.
     fn hidden(&mut self, thing: Thing, name: &str, why: &str) {
-        self.item(thing, name, Sign::Unread, format!("could not look: {why}"));
+        self.item(thing, name, Sign::Unread, format!("{HIDDEN}{why}"));
         let action = why.strip_suffix(" denied").unwrap_or(why);
         let what = format!("{} {name} could not be looked at: {why}", thing.as_str());
-        self.refusals.push(Refusal::new(what, format!("allow {action} to the caller, {}", self.live.identity.arn)));
+        let refusal = Refusal::new(what, format!("allow {action} to the caller, {}", self.live.identity.arn));
+        self.refusals.push(Refusal { unseen: true, ..refusal });
     }
 
     /// What is wrong with the task definition that would be used blocks it.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Draft, Pinned, Refusal, SCHEDULER, Sign, Step, Thing, Trust, lines, tag_lines};
+use super::{Draft, Pinned, Refusal, SCHEDULER, Sign, Step, Thing, Trust, lines, not_compared, tag_lines};
 use crate::desired::{Desired, SCHEDULER_POLICY_NAME, WantedRole, role_name};
 use crate::model::{NewRole, PolicyDocument, Role, Seen, tags};
 use crate::normalise::{Normalisers, differences};
@@ -199,6 +199,7 @@ impl Draft<'_> {
         match &live.scheduler_policy {
             Seen::Hidden { why } => return self.hidden(Thing::Role, role, why),
             Seen::Absent => changes.push(("what it may do is missing", self.put_scheduler_policy(pinned))),
+            Seen::Present(_) if pinned.unseen.is_some() => {}
             Seen::Present(policy) if !self.same_policy(policy, &desired.scheduler_policy(&pinned.members)) => {
                 details.extend(self.what_differs(policy, &desired.scheduler_policy(&pinned.members)));
                 changes.push(("what it may do differs", self.put_scheduler_policy(pinned)));
@@ -207,6 +208,10 @@ impl Draft<'_> {
         }
         let mut others = self.other_policies();
         others.extend(self.boundary_of_others(found));
+        if let (true, Some(why)) = (changes.is_empty(), &pinned.unseen) {
+            self.item(Thing::Role, role, Sign::Unread, not_compared(why)).details = others;
+            return;
+        }
         if changes.is_empty() {
             let no_more = if others.is_empty() { ", and no more" } else { "; what else it may do is not ours" };
             self.item(Thing::Role, role, Sign::Same, format!("may start this family on this cluster{no_more}"))

@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Cure, Draft, Pin, Pinned, Refusal, ScheduleStep, Sign, Step, Thing, create_log_group, lines, tag_lines};
+use super::{
+    Cure, Draft, Pin, Pinned, Refusal, ScheduleStep, Sign, Step, Thing, create_log_group, lines, not_compared,
+    tag_lines,
+};
 use crate::model::run_task::InputError;
 use crate::model::{Elsewhere, RunTask, Schedule, Seen, State, tags};
 use crate::normalise::{Difference, differences};
@@ -86,9 +89,16 @@ impl Draft<'_> {
         }
         let found = live.schedule.present();
         // Without a revision there is nothing to run; why there is none has been said.
-        let Some(pin) = &pinned.pin else {
-            self.item(Thing::Schedule, name, Sign::Blocked, "there is no task definition to run");
-            return;
+        let pin = match (&pinned.pin, &pinned.unseen) {
+            (Some(pin), _) => pin,
+            (None, Some(why)) => {
+                self.item(Thing::Schedule, name, Sign::Unread, not_compared(why));
+                return;
+            }
+            (None, None) => {
+                self.item(Thing::Schedule, name, Sign::Blocked, "there is no task definition to run");
+                return;
+            }
         };
         let stand_in = match pin {
             Pin::Revision(reference) => Some(reference.clone()),

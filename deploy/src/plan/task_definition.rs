@@ -17,20 +17,20 @@ impl Draft<'_> {
             self.item(Thing::TaskDefinition, family, Sign::Blocked, what.clone());
             self.refusals.push(Refusal::new(what, hint));
             let members = live.task_definition.present().map(TaskDefinition::writable).unwrap_or_default();
-            return Pinned { members, pin: None };
+            return Pinned { members, pin: None, unseen: None };
         }
         self.behind();
         match (&live.task_definition, given) {
             (Seen::Hidden { why }, _) => {
                 self.hidden(Thing::TaskDefinition, family, why);
-                Pinned { members: given.cloned().unwrap_or_default(), pin: None }
+                Pinned { members: given.cloned().unwrap_or_default(), pin: None, unseen: Some(why.clone()) }
             }
             (Seen::Absent, None) => {
                 self.item(Thing::TaskDefinition, family, Sign::Blocked, "not found");
                 let what = format!("there is no task definition family {family} to adopt");
                 let hint = "register one, or give a whole one with `task_definition = \"FILE.json\"`; templates/task-definition.json is a start";
                 self.refusals.push(Refusal::new(what, hint));
-                Pinned { members: Map::new(), pin: None }
+                Pinned { members: Map::new(), pin: None, unseen: None }
             }
             (Seen::Absent, Some(given)) => {
                 let (members, _) = self.wanted(given);
@@ -38,7 +38,7 @@ impl Draft<'_> {
                 self.item(Thing::TaskDefinition, family, Sign::Create, "not found; its first revision")
                     .steps
                     .push(step);
-                Pinned { members, pin: Some(Pin::New) }
+                Pinned { members, pin: Some(Pin::New), unseen: None }
             }
             (Seen::Present(found), given) => self.revision(found, given),
         }
@@ -86,7 +86,7 @@ impl Draft<'_> {
         let revision = reference.as_ref().map_or(0, |reference| reference.revision());
         if differences.is_empty() {
             self.item(Thing::TaskDefinition, family, Sign::Same, format!("revision {revision}"));
-            return Pinned { members: adopted, pin: reference.map(Pin::Revision) };
+            return Pinned { members: adopted, pin: reference.map(Pin::Revision), unseen: None };
         }
         let what = match given {
             Some(_) => "differs from the given document".to_owned(),
@@ -108,7 +108,7 @@ impl Draft<'_> {
         item.steps.push(step);
         item.details = if given.is_some() { lines(&differences) } else { moved };
         item.details.extend(stale.iter().map(|name| (format!("secret {name}"), "is taken out".to_owned())));
-        Pinned { members, pin: Some(Pin::New) }
+        Pinned { members, pin: Some(Pin::New), unseen: None }
     }
 
     /// Takes the secrets out of the job's container that are there because of us and that the configuration no longer names: those

@@ -143,7 +143,7 @@ pub enum Ending {
         holder: Option<String>,
     },
     /// A proof is of the job at rest.
-    #[error("the run ended well, and another task of the job runs beside it: {task}, started {started}")]
+    #[error("the run ended well, and another task of the job was at work beside it: {task}, started {started}")]
     Beside {
         /// That task.
         task: String,

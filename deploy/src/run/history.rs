@@ -13,8 +13,8 @@ use crate::standing::runs::{PastRun, newest_first};
 const STREAMS_A_RUN: usize = 4;
 /// So many at once.
 const AT_ONCE: usize = 8;
-/// The report is the last line of a run; what another program prints after it is not much.
-pub(super) const LINES: i32 = 20;
+/// The report is the last line of a run; what another program prints after it is not much. Whoever says that there is none looks further.
+const LINES: i32 = 200;
 
 /// Where a job's runs report.
 #[derive(Clone, Copy)]

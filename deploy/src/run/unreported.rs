@@ -10,7 +10,7 @@ use geuneul::{RunReport, Trigger};
 use jiff::Timestamp;
 
 use super::history::{Reports, task_of};
-use crate::cloud::{Answer, ErrorKind};
+use crate::cloud::{Answer, CloudError, ErrorKind};
 use crate::fire_times::timetable::Timetable;
 use crate::model::log::LogStream;
 use crate::model::run_task::Starter;
@@ -21,6 +21,9 @@ use crate::standing::runs::{Ended, PastRun, Unreported};
 
 /// So many of the tasks that ECS still knows, or of the streams of one window, are looked into.
 const LOOKED_INTO: usize = 8;
+
+/// So many pages of a stream are read, of a megabyte each.
+const PAGES: usize = 8;
 
 /// After how many of the last fire times a run is looked for.
 pub const OCCURRENCES: usize = 3;
@@ -82,10 +85,12 @@ async fn of_ecs(reports: &Reports<'_>, known: &[PastRun], stopped: &[Task], foun
     let calls = ours.iter().map(|(_, _, task)| report_in(reports, reports.stream(task.id())));
     for ((began, trigger, task), report) in ours.iter().zip(join_all(calls).await) {
         let id = task.id().to_owned();
+        let code = task.container(reports.container).and_then(|container| container.exit_code);
         match report? {
-            Some(report) => found.runs.push(PastRun { task: id, report }),
-            None => {
-                let code = task.container(reports.container).and_then(|container| container.exit_code);
+            Said::Report(report) => found.runs.push(PastRun { task: id, report: *report }),
+            // It wrote to a log that somebody has deleted since: what it said, nobody knows.
+            Said::Gone if code == Some(0) => {}
+            Said::Nothing | Said::Gone => {
                 let ended = match code {
                     Some(code) => Ended::With(code),
                     None => Ended::Because(task.stopped_reason.clone().unwrap_or_default()),
@@ -130,7 +135,7 @@ async fn of_windows(
         some.truncate(LOOKED_INTO);
         let calls = some.iter().map(|(_, stream)| report_in(reports, (*stream).clone()));
         for ((made, stream), report) in some.iter().zip(join_all(calls).await) {
-            if report?.is_none() {
+            if let Said::Nothing = report? {
                 let (task, trigger) = (task_of(stream), Trigger::Scheduled);
                 let (ended, proof) = (Ended::Forgotten, reports.proof);
                 found.unreported.push(Unreported { task, began: *made, trigger, ended, proof });
@@ -141,11 +146,28 @@ async fn of_windows(
     Ok(())
 }
 
-/// The report of one stream; a stream that is not there has none.
-async fn report_in(reports: &Reports<'_>, stream: LogStream) -> Answer<Option<RunReport>> {
-    match reports.aws.last_log_lines(&stream, super::history::LINES).await {
-        Ok(lines) => Ok(RunReport::last_of(lines.iter().map(|line| line.text.as_str())).and_then(Result::ok)),
-        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+/// What a stream holds.
+enum Said {
+    Report(Box<RunReport>),
+    Nothing,
+    /// The stream is not there: the container has never run, or its log was deleted.
+    Gone,
+}
+
+/// The report of one stream, wherever in it: what comes after it may be long.
+async fn report_in(reports: &Reports<'_>, stream: LogStream) -> Answer<Said> {
+    let mut token = None;
+    for _ in 0..PAGES {
+        let (lines, before) = match reports.aws.log_lines_before(&stream, token, None).await {
+            Err(error) if error.kind == ErrorKind::NotFound => return Ok(Said::Gone),
+            answer => answer?,
+        };
+        match RunReport::last_of(lines.iter().map(|line| line.text.as_str())).and_then(Result::ok) {
+            Some(report) => return Ok(Said::Report(Box::new(report))),
+            None if before.is_none() => return Ok(Said::Nothing),
+            None => token = before,
+        }
     }
+    let why = format!("its last {PAGES} MB hold no report, and it goes on before them");
+    Err(CloudError::local("logs:GetLogEvents", stream.name, why))
 }

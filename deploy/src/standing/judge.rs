@@ -3,12 +3,12 @@
 use geuneul::{Outcome, Trigger};
 use jiff::Timestamp;
 
-use super::overdue::{Evidence, Log, Overdue, overdue};
+use super::overdue::{Evidence, Log, Overdue, last_due, overdue};
 use super::runs::PastRun;
-use super::{Facts, FireTime, Fires, Need, NewerRevision, Queue, ScheduleNow, Standing, path::path};
+use super::{Facts, FireTime, Fires, Need, NewerRevision, PathNow, Queue, ScheduleNow, Standing, path::path};
 use crate::commands::look::minute;
 use crate::desired::Desired;
-use crate::fingerprint::Fingerprint;
+use crate::fingerprint::{Fingerprint, NoFingerprint};
 use crate::fire_times;
 use crate::fire_times::timetable::{AtOnce, Timetable};
 use crate::gate::unsettled;
@@ -27,16 +27,16 @@ pub fn judge(desired: &Desired, live: &Live, plan: &Plan, facts: &Facts, program
     let schedule = bench.schedule();
     let fires = bench.fires();
     let drift = bench.drift(plan);
-    let scheduled_path = path(live, fingerprint.as_ref().ok(), &facts.runs);
+    let scheduled_path = bench.path(&fingerprint);
     let overridden = bench.receipt().and_then(Receipt::overridden).cloned();
     let gate = bench.gate(plan, &fingerprint, &scheduled_path, overridden.as_ref());
-    bench.left_off(plan, &drift, &gate);
+    bench.left_off(plan, &gate);
     let overdue = bench.overdue();
     let dead_letter_queue = bench.queue();
     bench.newest_run();
-    let running = facts.running.as_ref().map_err(|why| bench.unseen.push(why.clone())).ok();
+    let running = facts.running.as_ref().map_err(|why| bench.unseen(why)).ok();
     let one_off = facts.one_off.clone().unwrap_or_else(|why| {
-        bench.unseen.push(why);
+        bench.unseen(&why);
         None
     });
     let runs_unknown = match &facts.log {
@@ -94,6 +94,13 @@ impl Bench<'_> {
         self.needs.push(Need { what: what.into(), way: way.into() });
     }
 
+    /// Something that nobody looked at, once: one denial hides several things.
+    fn unseen(&mut self, why: &str) {
+        if !self.unseen.iter().any(|said| said.contains(why) || why.contains(said.as_str())) {
+            self.unseen.push(why.to_owned());
+        }
+    }
+
     fn found(&self) -> Option<&Schedule> {
         self.live.schedule.present()
     }
@@ -130,7 +137,7 @@ impl Bench<'_> {
                 bare(&places.join("; "))
             }
             Seen::Hidden { why } => {
-                self.unseen.push(why.clone());
+                self.unseen(why);
                 bare(&format!("not seen: {why}"))
             }
             Seen::Present(schedule) => {
@@ -198,11 +205,22 @@ impl Bench<'_> {
 
     /// What is there against what is wanted. It matters to whoever sleeps only when the schedule is on.
     fn drift(&mut self, plan: &Plan) -> Vec<String> {
-        let drift = unsettled(plan);
-        if !drift.is_empty() && self.is_on() {
+        if plan.differs() && self.is_on() {
             self.need("what fires is not what deploy.toml says", format!("{} plan", self.program));
         }
-        drift
+        plan.unseen().for_each(|why| self.unseen(why));
+        unsettled(plan)
+    }
+
+    /// That nothing shows it says something only to whoever has looked everywhere.
+    fn path(&self, fingerprint: &Result<Fingerprint, NoFingerprint>) -> PathNow {
+        let found = path(self.live, fingerprint.as_ref().ok(), &self.facts.runs);
+        let hidden = match (fingerprint, &self.facts.log) {
+            (Err(error @ NoFingerprint::Hidden { .. }), _) => error.to_string(),
+            (_, Log::Dark(why)) => why.clone(),
+            (_, Log::Read { .. } | Log::Silent(_) | Log::Gone(_)) => return found,
+        };
+        if found.proven == Some(false) { PathNow { proven: None, says: format!("not seen: {hidden}") } } else { found }
     }
 
     fn overdue(&mut self) -> Overdue {
@@ -213,8 +231,14 @@ impl Bench<'_> {
         let (scheduled, nobodys) = (began(&|run| run.is_by(schedule)), began(&PastRun::is_nobodys));
         let by_hand = began(&|run| run.report.trigger == Trigger::Manual && run.report.outcome == Outcome::Succeeded);
         let unreported = self.facts.unreported.iter().filter(|one| one.trigger == Trigger::Scheduled);
-        let unreported: Vec<_> = unreported.map(|one| one.began).collect();
+        let (unknown, unreported): (Vec<_>, Vec<_>) = unreported.partition(|one| one.is_unknown());
+        let unreported: Vec<_> = unreported.into_iter().map(|one| one.began).collect();
         let timetable = Timetable::of(schedule);
+        let due = last_due(&timetable, self.facts.clock).ok().flatten();
+        let log = match unknown.first().filter(|one| due.is_some_and(|due| one.began >= due)) {
+            Some(_) => Log::Silent("ECS has forgotten who started the task of that time".to_owned()),
+            None => self.facts.log.clone(),
+        };
         let evidence = Evidence {
             state: schedule.state(),
             timetable: &timetable,
@@ -223,7 +247,7 @@ impl Bench<'_> {
             nobodys: &nobodys,
             by_hand: &by_hand,
             running: self.facts.running.as_ref().ok().map(|tasks| tasks.iter().any(|task| task.scheduled)),
-            log: self.facts.log.clone(),
+            log,
         };
         let verdict = overdue(&evidence, self.facts.clock);
         match &verdict {
@@ -231,7 +255,7 @@ impl Bench<'_> {
                 format!("no scheduled run since {}", minute(*due)),
                 format!("{0} verify: what is in its way; then: {0} trigger-now", self.program),
             ),
-            Overdue::Unknown { why, .. } => self.unseen.push(format!("whether a run is overdue: {why}")),
+            Overdue::Unknown { why, .. } => self.unseen(&format!("whether a run is overdue: {why}")),
             Overdue::Off
             | Overdue::NotYet
             | Overdue::Ran { .. }
@@ -248,7 +272,7 @@ impl Bench<'_> {
         match depth {
             Ok(0) => {}
             Ok(depth) => self.need(format!("{depth} undelivered in {arn}"), "read them, then empty the queue"),
-            Err(why) => self.unseen.push(why.clone()),
+            Err(why) => self.unseen(why),
         }
         Some(Queue { arn: arn.clone(), depth: depth.as_ref().ok().copied() })
     }
@@ -260,7 +284,10 @@ impl Bench<'_> {
         let silent = self.facts.unreported.first();
         let silent = silent.filter(|one| run.and_then(PastRun::began).is_none_or(|began| one.began > began));
         if let Some(one) = silent {
-            if !one.is_well() {
+            if one.is_unknown() {
+                let at = minute(one.began);
+                self.unseen(&format!("how the run of {at} ended: ECS has forgotten it, and the job prints no report"));
+            } else if !one.is_well() {
                 let (by, at, says, program) = (one.trigger, minute(one.began), one.says(), self.program);
                 let task = &one.task;
                 let way = format!("{program} logs {task}, then: {}", self.prove());
@@ -285,9 +312,7 @@ impl Bench<'_> {
 
     /// Without the log the screen lacks a part that matters, unless there is nothing to be read in it.
     fn dark(&mut self, why: &str) -> String {
-        if !self.unseen.iter().any(|said| said.contains(why)) {
-            self.unseen.push(why.to_owned());
-        }
+        self.unseen(why);
         format!("not seen: {why}")
     }
 }

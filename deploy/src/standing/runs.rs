@@ -111,13 +111,19 @@ pub enum Ended {
 impl Unreported {
     /// Whether that is all that is asked of it.
     pub fn is_well(&self) -> bool {
-        self.proof == Proof::ExitCode && matches!(self.ended, Ended::With(0) | Ended::Forgotten)
+        (self.proof, &self.ended) == (Proof::ExitCode, &Ended::With(0))
+    }
+
+    /// Whether nobody can tell any more: who started it, and how it ended, only ECS knew.
+    pub fn is_unknown(&self) -> bool {
+        (self.proof, &self.ended) == (Proof::ExitCode, &Ended::Forgotten)
     }
 
     /// How it ended, for a person.
     pub fn says(&self) -> String {
         match (&self.ended, self.proof) {
-            (Ended::With(0) | Ended::Forgotten, Proof::ExitCode) => "ran (it prints no report)".to_owned(),
+            (Ended::With(0), Proof::ExitCode) => "ran (it prints no report)".to_owned(),
+            (Ended::Forgotten, Proof::ExitCode) => "ran; ECS has forgotten who started it and how it ended".to_owned(),
             (Ended::With(code), Proof::ExitCode) => format!("ended with exit code {code}"),
             (Ended::With(code), Proof::RunReport) => format!("ended with exit code {code} and without a report"),
             (Ended::Because(reason), _) if !reason.is_empty() => {
@@ -127,6 +133,17 @@ impl Unreported {
             (Ended::Forgotten, Proof::RunReport) => "ended without a report".to_owned(),
         }
     }
+}
+
+/// The newest of both together, so many in all; each is given newest first.
+pub fn newest(runs: &mut Vec<PastRun>, unreported: &mut Vec<Unreported>, count: usize) {
+    let runs_began = runs.iter().map(|run| (run.began(), true));
+    let mut both: Vec<_> = runs_began.chain(unreported.iter().map(|one| (Some(one.began), false))).collect();
+    both.sort_by_key(|(began, _)| std::cmp::Reverse(*began));
+    both.truncate(count);
+    let reported = both.iter().filter(|(_, reported)| *reported).count();
+    runs.truncate(reported);
+    unreported.truncate(both.len() - reported);
 }
 
 /// The runs as lines of a table, newest first; under one that did not end well, its task and why.
@@ -175,8 +192,14 @@ impl Row {
     }
 
     fn of_unreported(one: &Unreported) -> Row {
-        let outcome = if one.is_well() { "ran" } else { "no report" };
-        let mut cells = vec![to_the_minute(one.began), one.trigger.to_string(), outcome.to_owned()];
+        let outcome = match one.is_well() {
+            true => "ran",
+            false if one.is_unknown() => "not known",
+            false => "no report",
+        };
+        // A stream names nobody.
+        let doubt = if one.ended == Ended::Forgotten { "?" } else { "" };
+        let mut cells = vec![to_the_minute(one.began), format!("{}{doubt}", one.trigger), outcome.to_owned()];
         cells.extend(["-"; 4].map(str::to_owned));
         Row { began: Some(one.began), cells, under: vec![one.says(), format!("task {}", one.task)] }
     }

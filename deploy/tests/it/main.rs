@@ -37,6 +37,7 @@ mod terminal;
 mod trigger_now;
 mod truth;
 mod unproven;
+mod unseen;
 mod verify;
 mod via_scheduler;
 mod ways;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use deploy::config::Config;
+use deploy::config::{Config, Proof};
 use deploy::desired::Desired;
 use deploy::exit::Exit;
 use deploy::model::{Parameter, ParameterType, State, Tags, tags};
@@ -12,7 +12,7 @@ use deploy::plan::{Wish, plan};
 use deploy::receipt::{Overridden, Receipt};
 use deploy::standing::judge::judge;
 use deploy::standing::overdue::Log;
-use deploy::standing::runs::PastRun;
+use deploy::standing::runs::{Ended, PastRun, Unreported};
 use deploy::standing::{Facts, RunningTask, render};
 use geuneul::{Outcome, RunReport, Trigger};
 use jiff::Timestamp;
@@ -174,4 +174,35 @@ fn the_screen_at_moments_that_nobody_can_wait_for() {
         assert!(deploy::columns::width(line) <= 80, "{line}");
     }
     insta::with_settings!({ omit_expression => true }, { insta::assert_snapshot!(all) });
+}
+
+/// For about an hour ECS knows who started a task and how it ended; of a job that prints no report nothing else does.
+#[test]
+fn a_run_that_ecs_has_forgotten_is_no_good_news() {
+    let (mut world, silent) = (applied(), desired("gate = { proof = \"exit-code\" }"));
+    written(&mut world, State::Enabled, "2026-12-02T02:00:01Z");
+    let word = Overridden {
+        at: moment("2026-12-02T02:00:00Z"),
+        by: "arn:aws:iam::123456789012:root".into(),
+        reason: "first night".into(),
+        closed: "there is no verified run".into(),
+    };
+    world.texts.insert(silent.receipt_parameter.clone(), Receipt::Overridden(word).to_text(&silent.owner).unwrap());
+    let one = |ended: Ended| Unreported {
+        task: "0123456789abcdef0123456789abcdef".into(),
+        began: moment("2026-12-30T19:00:20Z"),
+        trigger: Trigger::Scheduled,
+        ended,
+        proof: Proof::ExitCode,
+    };
+    let at = |ended: Ended| Facts { unreported: vec![one(ended)], ..facts("2026-12-30T23:00:00Z") };
+    let (text, _) = screen("known", &world, &silent, &at(Ended::With(0)));
+    assert!(
+        text.contains("  overdue   no: what was due 2026-12-30 19:00 UTC came") && text.contains("scheduled  ran"),
+        "{text}"
+    );
+    let (text, _) = screen("forgotten", &world, &silent, &at(Ended::Forgotten));
+    insta::with_settings!({ omit_expression => true }, { insta::assert_snapshot!(text) });
+    let proof = |ended| Unreported { proof: Proof::RunReport, ..one(ended) };
+    assert!(one(Ended::Forgotten).is_unknown() && !proof(Ended::Forgotten).is_unknown());
 }

@@ -104,8 +104,19 @@ fn a_run_that_did_not_come_is_overdue_and_one_in_a_busy_log_is_found() {
         assert_eq!(status["exit_code"], json!(output.status.code()));
         status
     };
+    let described = scene.call("ecs", "DescribeTaskDefinition", &json!({ "taskDefinition": scene.world.family }));
+    let options = &described["taskDefinition"]["containerDefinitions"][0]["logConfiguration"]["options"];
+    let prefix = format!("{}/{}", options["awslogs-stream-prefix"].as_str().unwrap(), scene.world.container);
+    // Nothing came of it, and the run by hand has done the work since.
+    let found = status();
+    assert_eq!((&found["overdue"]["verdict"], &found["exit_code"]), (&json!("made_up"), &json!(0)), "{found:#}");
+    let by_hand = found["runs"][0]["task"].as_str().unwrap();
+    let stream = format!("{prefix}/{by_hand}");
+    scene.call("logs", "DeleteLogStream", &json!({ "logGroupName": scene.world.log_group, "logStreamName": stream }));
+    // Nobody knows any more what that run said; that it said nothing, nobody says.
     let found = status();
     assert_eq!((&found["overdue"]["verdict"], &found["exit_code"]), (&json!("overdue"), &json!(5)), "{found:#}");
+    assert_eq!(found["unreported"], json!([]));
     let mut screen = scene.deploy(&["status"]);
     screen.env("AWS_ENDPOINT_URL", proxy.url());
     let said = String::from_utf8(screen.output().unwrap().stdout).unwrap();
@@ -125,9 +136,6 @@ fn a_run_that_did_not_come_is_overdue_and_one_in_a_busy_log_is_found() {
         events["logEvents"] = json!([{ "timestamp": at.as_millisecond(), "message": line }]);
         scene.call("logs", "PutLogEvents", &events);
     };
-    let described = scene.call("ecs", "DescribeTaskDefinition", &json!({ "taskDefinition": scene.world.family }));
-    let options = &described["taskDefinition"]["containerDefinitions"][0]["logConfiguration"]["options"];
-    let prefix = format!("{}/{}", options["awslogs-stream-prefix"].as_str().unwrap(), scene.world.container);
     let began = due + jiff::SignedDuration::from_secs(20);
     let says = |occurrence: Option<&str>| {
         let occurrence = occurrence.map(str::to_owned);
@@ -139,7 +147,7 @@ fn a_run_that_did_not_come_is_overdue_and_one_in_a_busy_log_is_found() {
     write(&format!("{prefix}/odd"), began, &says(Some(&format!("{JOB}@{:.0}", due - hour))));
     let found = status();
     assert_eq!((&found["overdue"]["verdict"], &found["scheduled_path"]["proven"]), (&json!("overdue"), &json!(false)));
-    assert_eq!(found["runs"].as_array().unwrap().len(), 2, "another job's run is none of this one's: {found:#}");
+    assert_eq!(found["runs"].as_array().unwrap().len(), 1, "another job's run is none of this one's: {found:#}");
     write(&format!("{prefix}/nobodys"), began, &says(None));
     let found = status();
     assert_eq!((&found["overdue"]["verdict"], &found["scheduled_path"]["proven"]), (&json!("unknown"), &json!(false)));
@@ -220,6 +228,14 @@ fn a_run_that_leaves_no_report_is_in_the_list_and_needs_a_person() {
     let history = json_of(&scene, &["history", "--json"], 0);
     assert_eq!(history["unreported"][0]["ended"], json!({ "with": 3 }), "{history}");
 
+    let one = json_of(&scene, &["history", "--json", "--limit=1"], 0);
+    assert_eq!((one["runs"].as_array().unwrap().len(), one["unreported"].as_array().unwrap().len()), (0, 1), "{one}");
+    // Who may not look for it does not say that there is none.
+    scene.aws.deny("ecs:ListTasks").unwrap();
+    let history = json_of(&scene, &["history", "--json"], 1);
+    assert_eq!((history["runs"].as_array().unwrap().len(), &history["unreported"]), (1, &Value::Null), "{history}");
+    scene.aws.allow("ecs:ListTasks").unwrap();
+
     // A dry run that goes well mends nothing.
     let looked = geuneul::RunReport { outcome: Outcome::DryRun, ..report() };
     scene.next_run(&[&looked.to_line()], 0);
@@ -232,6 +248,22 @@ fn a_run_that_leaves_no_report_is_in_the_list_and_needs_a_person() {
     scene.expect(&["trigger-now"], 0);
     let status = String::from_utf8(scene.expect(&["status"], 0).stdout).unwrap();
     assert!(status.contains("ran (it prints no report)"), "{status}");
+}
+
+/// What another program prints after the report hides it from nobody.
+#[test]
+fn a_report_is_found_however_much_comes_after_it() {
+    let scene = Scene::applied();
+    let more = (0..12_000).map(|i| format!("line {i} of what is still to be said")).collect::<Vec<_>>();
+    let report = report().to_line();
+    for count in [30, more.len()] {
+        let lines: Vec<_> = [report.as_str()].into_iter().chain(more[..count].iter().map(String::as_str)).collect();
+        scene.next_run(&lines, 0);
+        scene.expect(&["trigger-now"], 0);
+    }
+    scene.expect(&["enable"], 0);
+    let status = json_of(&scene, &["status", "--json"], 0);
+    assert_eq!((status["runs"].as_array().unwrap().len(), &status["unreported"]), (2, &json!([])), "{status:#}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::Bench;
 use crate::fingerprint::{Fingerprint, NoFingerprint};
 use crate::gate::{self, Closed};
 use crate::model::Live;
-use crate::plan::{Item, Plan, Sign};
+use crate::plan::Plan;
 use crate::receipt::{Overridden, Receipt, Void};
 use crate::render;
 use crate::standing::{Gate, PathNow};
@@ -25,18 +25,18 @@ impl Bench<'_> {
         if self.desired.job.stopped && !self.is_on() {
             return closed(vec!["the configuration says stopped = true".to_owned()]);
         }
-        // What was not seen is told apart below.
-        let moves = |item: &Item| {
-            item.thing.is_changed_by_us() && matches!(item.sign, Sign::Create | Sign::Change | Sign::Blocked)
-        };
-        if plan.items.iter().any(moves) || !plan.refusals.is_empty() || plan.makes_log_group().is_some() {
+        if plan.differs() {
             let first = render::look_and_settle(plan, program);
             return closed(vec![format!("enable refuses while the plan is not empty; first: {first}")]);
+        }
+        // Said by the drift already.
+        if plan.unseen().next().is_some() {
+            return Gate { open: None, why: gate::unsettled(plan) };
         }
         let now = match fingerprint {
             Ok(now) => now,
             Err(error @ NoFingerprint::Hidden { .. }) => {
-                self.unseen.push(error.to_string());
+                self.unseen(&error.to_string());
                 return Gate { open: None, why: vec![error.to_string()] };
             }
             Err(error) => {
@@ -52,7 +52,7 @@ impl Bench<'_> {
         };
         let mut why: Vec<_> = reasons.iter().map(ToString::to_string).collect();
         if let [Closed::Hidden(hidden) | Closed::PathHidden(hidden)] = reasons.as_slice() {
-            self.unseen.push(hidden.clone());
+            self.unseen(hidden);
             return Gate { open: None, why };
         }
         // Nobody proves a monthly job every week, and what the schedule itself has done since needs no other proof.
@@ -87,13 +87,13 @@ impl Bench<'_> {
     }
 
     /// A job that is off and not meant to be runs never again, and looks well everywhere else.
-    pub(super) fn left_off(&mut self, plan: &Plan, drift: &[String], gate: &Gate) {
+    pub(super) fn left_off(&mut self, plan: &Plan, gate: &Gate) {
         if self.is_on() || self.found().is_none() || self.desired.job.stopped {
             return;
         }
         let program = self.program;
         let next = match gate.open {
-            _ if !drift.is_empty() => render::look_and_settle(plan, program),
+            _ if plan.differs() => render::look_and_settle(plan, program),
             Some(true) => format!("{program} enable"),
             Some(false) => self.at_work().map_or_else(|| self.prove(), |task| format!("{program} attach {task}")),
             None => format!("{program} plan"),
