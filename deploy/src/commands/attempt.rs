@@ -97,7 +97,8 @@ impl<'a> Attempt<'a> {
     }
 
     /// Keeps what became of a run, when it is still the newest: two may have begun at once, and then neither says anything of the
-    /// job at rest. AWS has no conditional write here; the version that the write answers shows what came between.
+    /// job at rest. AWS has no conditional write here; the version that the write answers shows what came between. An answer that is
+    /// lost is no sign of another run: the SDK writes again, and the versions between are our own.
     async fn keep_if_newest(&self, receipt: &Receipt) -> anyhow::Result<()> {
         let (context, look, begun) = (self.context, self.look, &self.begun);
         let name = &look.desired.receipt_parameter;
@@ -112,8 +113,17 @@ impl<'a> Attempt<'a> {
         if (&text, version) != (&begun.text, begun.version) {
             return Err(overtaken().into());
         }
-        let kept = keep(context, look, receipt).await?;
-        if kept.version != begun.version + 1 {
+        let ours = receipt.to_text(&look.desired.owner)?;
+        let written = match keep(context, look, receipt).await {
+            Ok(kept) => kept.version,
+            Err(error) => match context.aws.receipt_version(name).await {
+                Ok((text, version)) if text == ours => version,
+                Ok(_) | Err(_) => return Err(error),
+            },
+        };
+        // What is not seen to be ours is another's.
+        let since = begun.version + 1..=written;
+        if written != begun.version + 1 && !context.aws.all_hold(name, since, &ours).await.unwrap_or(false) {
             let ending = Some("another run was begun while it ran".to_owned());
             let (by, via_scheduler, overridden) =
                 (look.live.identity.arn.clone(), self.void.via_scheduler, self.void.overridden.clone());

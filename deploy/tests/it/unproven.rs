@@ -326,6 +326,34 @@ fn a_report_of_another_run_does_not_count() {
 }
 
 #[test]
+fn a_lost_answer_to_the_receipt_is_no_other_run() {
+    let scene = Scene::applied();
+    scene.expect(&["trigger-now"], 0);
+    // The receipt is voided with two calls and kept with two more, the last of which takes effect; the SDK says it again, or not.
+    let lost = || Fault::after("ssm", "PutParameter").skip(3);
+    for fault in [lost(), lost().times(2), lost().times(3), lost().error(400, "ValidationException", "made to fail")] {
+        scene.aws.fault(&fault).unwrap();
+        scene.expect(&["trigger-now"], 0);
+        scene.expect(&["enable"], 0);
+        scene.expect(&["disable"], 0);
+    }
+    // Nothing of it hides a run that did begin.
+    let mut looks = 0;
+    let output = between(&scene, &["trigger-now"], |call| {
+        looks += u32::from(call == "AmazonSSM.GetParameters");
+        if looks == 3 {
+            looks += 1;
+            scene.put_receipt(&voided(&scene));
+            scene.aws.fault(&lost().skip(1)).unwrap();
+        }
+    });
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("another run was begun while this one ran"), "{said}");
+    scene.refusal(&["enable"]);
+}
+
+#[test]
 fn a_log_that_is_away_for_a_moment_ends_no_proof() {
     let scene = Scene::applied();
     scene.aws.fault(&Fault::before("logs", "GetLogEvents").times(3)).unwrap();
