@@ -111,6 +111,10 @@ impl Fingerprint {
             let written = parameter.written_ms.map_or_else(|| "unknown".to_owned(), |at| at.to_string());
             versions.push(format!("{}={}@{written}", parameter.name, parameter.version));
         }
+        if let Seen::Present(_) | Seen::Hidden { .. } = &live.other_secrets {
+            let others = needed(&live.other_secrets, "versions of the family's other secrets")?;
+            versions.extend(others.iter().map(|(name, is)| format!("{name}={}", is.as_deref().unwrap_or("gone"))));
+        }
         versions.sort();
         let [target, role_arn] = ["Arn", "RoleArn"].map(|member| schedule.target_text(member).unwrap_or_default());
         Ok(Fingerprint {

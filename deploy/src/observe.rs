@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::future::join_all;
 
 use crate::check;
-use crate::cloud::{Answer, Cloud, ErrorKind, Roles, Schedules, seen};
+use crate::cloud::{Answer, Cloud, ErrorKind, Parameters, Roles, Schedules, seen};
 use crate::config::RevisionPolicy;
 use crate::desired::{Desired, SCHEDULER_POLICY_NAME, role_name};
 use crate::model::{Behind, Elsewhere, Live, PolicyDocument, Role, RolePolicies, Schedule, Seen, TaskDefinition, tags};
@@ -66,7 +66,7 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
 
     let execution_role = execution_role(desired, &task_definition);
     let log_group = log_group(desired, &task_definition);
-    let (elsewhere, execution_policy, log_group) = tokio::join!(
+    let (elsewhere, execution_policy, log_group, other_secrets) = tokio::join!(
         async {
             match &schedule {
                 Seen::Absent => seen(elsewhere(cloud, desired).await),
@@ -86,10 +86,12 @@ pub async fn observe(cloud: &impl Cloud, desired: &Desired) -> anyhow::Result<Li
                 None => Ok(None),
             }
         },
+        other_secrets(cloud, desired, task_definition.present()),
     );
     Ok(Live {
         identity,
         parameters: parameters?,
+        other_secrets: other_secrets?,
         newest,
         task_definition,
         behind,
@@ -150,6 +152,24 @@ async fn other_policies(
         policies.into_iter().flat_map(|policies| &policies.inline).filter(|name| *name != SCHEDULER_POLICY_NAME);
     let calls = names.map(|name| async move { Ok((name.clone(), seen(cloud.role_policy(role, name).await)?)) });
     join_all(calls).await.into_iter().collect()
+}
+
+/// The versions of what the containers read from this account's Parameter Store besides the secrets of the configuration.
+async fn other_secrets(
+    cloud: &impl Parameters,
+    desired: &Desired,
+    definition: Option<&TaskDefinition>,
+) -> Answer<Seen<BTreeMap<String, Option<String>>>> {
+    let here = desired.parameter_arn("/");
+    let is_ours = |name: &String| desired.parameters.iter().any(|wanted| wanted.name == *name);
+    let read = definition.into_iter().flat_map(TaskDefinition::secrets);
+    let names = read.filter_map(|from| Some(format!("/{}", desired.parameter_arn(from).strip_prefix(&here)?)));
+    let names: BTreeSet<_> = names.filter(|name| !is_ours(name)).collect();
+    if names.is_empty() {
+        return Ok(Seen::Absent);
+    }
+    let versions = seen(cloud.versions(&names).await)?;
+    Ok(versions.map(|mut found| names.into_iter().map(|name| (name.clone(), found.remove(&name))).collect()))
 }
 
 /// The managed policies of a role, its boundary among them: the same ARN may say something else tomorrow.

@@ -24,6 +24,7 @@ mod task_definitions;
 mod tasks;
 mod verification;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 
 pub use client::Aws;
@@ -51,6 +52,8 @@ pub trait Whoami {
 pub trait Parameters {
     /// The parameter without its value, with its tags.
     fn parameter(&self, name: &str) -> impl Future<Output = Answer<Parameter>>;
+    /// When and how often parameters were written last, by their names; one that is not there is left out.
+    fn versions(&self, names: &BTreeSet<String>) -> impl Future<Output = Answer<BTreeMap<String, String>>>;
     /// Writes a new SecureString with its tags; an existing one is a conflict. Answers its version.
     fn create_parameter(
         &self,

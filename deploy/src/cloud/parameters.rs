@@ -1,10 +1,18 @@
 //! The Parameter Store, without ever reading a value.
 
-use aws_sdk_ssm::types::{ParameterStringFilter, ParameterTier, ParameterType as Kind, ResourceTypeForTagging, Tag};
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_sdk_ssm::types::{
+    ParameterMetadata, ParameterStringFilter, ParameterTier, ParameterType as Kind, ResourceTypeForTagging, Tag,
+};
 
 use super::{Answer, Aws, CloudError, ErrorKind, Parameters};
 use crate::model::{Parameter, ParameterType, Tags};
 use crate::secret::SecretValue;
+
+const DESCRIBE: &str = "ssm:DescribeParameters";
+/// SSM: so many values in one filter.
+const NAMES_A_CALL: usize = 50;
 
 impl Parameters for Aws {
     async fn parameter(&self, name: &str) -> Answer<Parameter> {
@@ -32,6 +40,18 @@ impl Parameters for Aws {
         Ok(answer.version)
     }
 
+    async fn versions(&self, names: &BTreeSet<String>) -> Answer<BTreeMap<String, String>> {
+        let names: Vec<_> = names.iter().cloned().collect();
+        let mut found = BTreeMap::new();
+        for some in names.chunks(NAMES_A_CALL) {
+            for one in self.described(some).await? {
+                let written = one.last_modified_date.map(|at| at.to_string()).unwrap_or_default();
+                found.extend(one.name.map(|name| (name, format!("{}@{written}", one.version))));
+            }
+        }
+        Ok(found)
+    }
+
     async fn tag_parameter(&self, name: &str, tags: &Tags) -> Answer<()> {
         let call = self.ssm.add_tags_to_resource().resource_type(ResourceTypeForTagging::Parameter).resource_id(name);
         let answer = call.set_tags(Some(to_sdk(tags))).send().await;
@@ -40,35 +60,31 @@ impl Parameters for Aws {
 }
 
 impl Aws {
-    /// DescribeParameters shows type and version, and needs no right to decrypt. A page may be empty and not the last.
     async fn describe_parameter(&self, name: &str) -> Answer<Parameter> {
-        const ACTION: &str = "ssm:DescribeParameters";
-        let filter = ParameterStringFilter::builder().key("Name").option("Equals").values(name).build();
-        let filter = filter.map_err(|e| CloudError::local(ACTION, name, e.to_string()))?;
-        let mut token = None;
+        let found = self.described(&[name.to_owned()]).await?.into_iter().find(|one| one.name.as_deref() == Some(name));
+        let found = found.ok_or_else(|| CloudError::not_found(DESCRIBE, name))?;
+        let kind = match found.r#type {
+            Some(Kind::SecureString) => ParameterType::SecureString,
+            Some(other) => ParameterType::Other(other.as_str().to_owned()),
+            None => ParameterType::Other("unknown".to_owned()),
+        };
+        let written_ms = found.last_modified_date.and_then(|at| at.to_millis().ok());
+        Ok(Parameter { name: name.to_owned(), kind, key: found.key_id, version: found.version, written_ms, tags: None })
+    }
+
+    /// DescribeParameters shows type and version, and needs no right to decrypt. A page may be empty and not the last.
+    async fn described(&self, names: &[String]) -> Answer<Vec<ParameterMetadata>> {
+        let thing = names.join(", ");
+        let filter = ParameterStringFilter::builder().key("Name").option("Equals").set_values(Some(names.to_vec()));
+        let filter = filter.build().map_err(|e| CloudError::local(DESCRIBE, &thing, e.to_string()))?;
+        let (mut found, mut token) = (Vec::new(), None);
         loop {
             let call = self.ssm.describe_parameters().parameter_filters(filter.clone()).set_next_token(token);
-            let page = call.send().await.map_err(|e| CloudError::new(ACTION, name, &e))?;
-            let found = page.parameters.unwrap_or_default().into_iter().find(|p| p.name.as_deref() == Some(name));
-            if let Some(found) = found {
-                let kind = match found.r#type {
-                    Some(Kind::SecureString) => ParameterType::SecureString,
-                    Some(other) => ParameterType::Other(other.as_str().to_owned()),
-                    None => ParameterType::Other("unknown".to_owned()),
-                };
-                let written_ms = found.last_modified_date.and_then(|at| at.to_millis().ok());
-                return Ok(Parameter {
-                    name: name.to_owned(),
-                    kind,
-                    key: found.key_id,
-                    version: found.version,
-                    written_ms,
-                    tags: None,
-                });
-            }
+            let page = call.send().await.map_err(|e| CloudError::new(DESCRIBE, &thing, &e))?;
+            found.extend(page.parameters.unwrap_or_default());
             token = page.next_token.filter(|token| !token.is_empty());
-            if token.is_none() {
-                return Err(CloudError::not_found(ACTION, name));
+            if token.is_none() || found.len() >= names.len() {
+                return Ok(found);
             }
         }
     }

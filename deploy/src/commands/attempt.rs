@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::look::Look;
 use super::{Context, path_record};
-use crate::cloud::{Receipts, seen};
+use crate::cloud::{ErrorKind, Receipts};
 use crate::exit::{Exit, Stop};
 use crate::fingerprint::Fingerprint;
 use crate::receipt::{Overridden, Path, Receipt, VerifiedRun, Void};
@@ -97,7 +97,8 @@ impl<'a> Attempt<'a> {
     }
 
     /// Keeps what became of a run, when it is still the newest: two may have begun at once, and then neither says anything of the
-    /// job at rest. AWS has no conditional write here; the version that the write answers shows what came between.
+    /// job at rest. AWS has no conditional write here; the version that the write answers shows what came between. An answer that is
+    /// lost is no sign of another run: the SDK writes again, and the versions between are our own.
     async fn keep_if_newest(&self, receipt: &Receipt) -> anyhow::Result<()> {
         let (context, look, begun) = (self.context, self.look, &self.begun);
         let name = &look.desired.receipt_parameter;
@@ -112,8 +113,17 @@ impl<'a> Attempt<'a> {
         if (&text, version) != (&begun.text, begun.version) {
             return Err(overtaken().into());
         }
-        let kept = keep(context, look, receipt).await?;
-        if kept.version != begun.version + 1 {
+        let ours = receipt.to_text(&look.desired.owner)?;
+        let written = match keep(context, look, receipt).await {
+            Ok(kept) => kept.version,
+            Err(error) => match context.aws.receipt_version(name).await {
+                Ok((text, version)) if text == ours => version,
+                Ok(_) | Err(_) => return Err(error),
+            },
+        };
+        // What is not seen to be ours is another's.
+        let since = begun.version + 1..=written;
+        if written != begun.version + 1 && !context.aws.all_hold(name, since, &ours).await.unwrap_or(false) {
             let ending = Some("another run was begun while it ran".to_owned());
             let (by, via_scheduler, overridden) =
                 (look.live.identity.arn.clone(), self.void.via_scheduler, self.void.overridden.clone());
@@ -136,9 +146,15 @@ async fn keep(context: &Context, look: &Look, receipt: &Receipt) -> anyhow::Resu
 
 /// What only a proven run takes away; read anew, because somebody may have given a word since we looked.
 async fn overridden(context: &Context, look: &Look) -> anyhow::Result<Option<Overridden>> {
-    let now = seen(context.aws.receipt(&look.desired.receipt_parameter).await)?;
-    let receipt = now.present().and_then(|text| Receipt::read(text, &look.desired.owner).ok());
-    Ok(receipt.and_then(|receipt| receipt.overridden().cloned()))
+    match context.aws.receipt(&look.desired.receipt_parameter).await {
+        Ok(text) => {
+            let receipt = Receipt::read(&text, &look.desired.owner).ok();
+            Ok(receipt.and_then(|receipt| receipt.overridden().cloned()))
+        }
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+        // Whoever may not read it could not keep it after the run, either.
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The versions of the secrets, by variable, as they were before the run.

@@ -107,6 +107,9 @@ fn stop(context: &Context, look: &Look, refused: &Refused) -> Stop {
 
 /// What opens the gate.
 pub(super) fn way_to_open(closed: &[Closed], program: &str) -> String {
+    if closed.iter().any(|one| matches!(one, Closed::Hidden(_) | Closed::PathHidden(_))) {
+        return format!("allow that to the caller; all that it takes: {program} iam --for enable");
+    }
     match closed.iter().any(Closed::wants_scheduler) {
         true => format!("prove the job and the scheduled path: {program} trigger-now --via-scheduler"),
         false => format!("prove the job as it is now: {program} trigger-now"),

@@ -10,6 +10,7 @@ use super::tasks_of_job::{occurrence, running, started_by};
 use super::watched::{self, Waiting, aws_command, say_how_to_attach, say_started, unknown_start};
 use super::{path_record, verdict, via_scheduler};
 use crate::exit::{Exit, Stop};
+use crate::interrupt::Interrupt;
 use crate::model::run_task::{Run, Starter};
 use crate::model::task::Task;
 use crate::plan::Wish;
@@ -49,6 +50,8 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
     }
     look.refuse_unless_settled(context, "trigger-now")?;
     refuse_while_one_runs(context, &run).await?;
+    // From here on something may be begun, and a signal is answered with what became of it.
+    let interrupt = Interrupt::listen();
     if args.via_scheduler {
         path_record::keep_scheduled(context, &look).await;
         return via_scheduler::run(context, &look, &scheduled, args.waiting.timeout, args.json).await;
@@ -56,6 +59,9 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
     let one_off = OneOff::new(&context.aws, look.schedule(context)?, &scheduled);
     via_scheduler::refuse_while_awaited(context, &one_off, VERB).await?;
     path_record::keep_scheduled(context, &look).await;
+    if interrupt.came() {
+        return Err(verdict::not_begun(context, VERB, &Ending::Interrupted, args.json).into());
+    }
     let attempt = Attempt::begin(context, &look, VERB, Path::Direct).await?;
     let started = start(&context.aws, &run, ROLE_PROPAGATION).await.map_err(|error| unknown_start(context, error))?;
     let (task, judged) = match started {

@@ -71,6 +71,7 @@ fn live() -> Live {
         scheduler_role_policies: Seen::Absent,
         scheduler_role_others: Vec::new(),
         scheduler_role_managed: BTreeMap::new(),
+        other_secrets: Seen::Absent,
         group: Seen::Present(Group { name: "library-sync".to_owned(), tags: tags::ours("library-sync") }),
         schedule: Seen::Present(Schedule(object(schedule))),
         elsewhere: Seen::Absent,

@@ -89,6 +89,8 @@ pub struct Live {
     pub identity: Identity,
     /// The secrets' parameters, in the order of the configuration.
     pub parameters: Vec<Seen<Parameter>>,
+    /// The other parameters that the containers read as secrets, by their names, and the version of each; none for one that is gone.
+    pub other_secrets: Seen<BTreeMap<String, Option<String>>>,
     /// The newest active revision of the family.
     pub newest: Seen<TaskDefinition>,
     /// The revision to start from: the one that the schedule pins, or the newest.

@@ -53,6 +53,13 @@ impl TaskDefinition {
         containers.iter().filter_map(Value::as_object).find(|c| c.get("name").and_then(Value::as_str) == Some(name))
     }
 
+    /// Where its containers read their secrets from, as the document writes it.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        let containers = self.members.get("containerDefinitions").and_then(Value::as_array).into_iter().flatten();
+        let secrets = containers.filter_map(|container| container.get("secrets")?.as_array()).flatten();
+        secrets.filter_map(|secret| secret.get("valueFrom")?.as_str())
+    }
+
     /// Where a container's awslogs driver writes to: (group, stream prefix).
     pub fn awslogs(&self, container: &str) -> Option<(&str, Option<&str>)> {
         let configuration = self.container(container)?.get("logConfiguration")?;

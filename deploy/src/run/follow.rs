@@ -1,5 +1,7 @@
 //! Following a task to its end: its state, its container's lines, its report.
 
+use std::cell::Cell;
+use std::future::pending;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -60,22 +62,29 @@ pub struct Watched {
     pub last_lines: Vec<LogLine>,
 }
 
-/// Waits until the task has stopped and its log is complete, showing both. Ctrl-C, SIGTERM and SIGHUP end the watching, never the task.
+/// Waits until the task has stopped and its log is complete, showing both. Ctrl-C, SIGTERM and SIGHUP end the watching, never the task;
+/// one that has stopped is judged all the same.
 pub async fn follow(watch: Watch<'_>, started: Task) -> Result<Watched, Ending> {
     let id = started.id().to_owned();
-    // Ctrl-C and its kind are listened to before anything is printed.
-    let mut interrupt = Interrupt::listen();
+    let (mut interrupt, stopped) = (Interrupt::listen(), Cell::new(false));
+    let leave = async {
+        interrupt.comes().await;
+        if stopped.get() {
+            pending().await
+        }
+    };
     tokio::select! {
         biased;
-        () = interrupt.comes() => Err(Ending::Detached { task: id }),
-        watched = to_its_end(&watch, started) => watched,
+        () = leave => Err(Ending::Detached { task: id }),
+        watched = to_its_end(&watch, started, &stopped) => watched,
     }
 }
 
-async fn to_its_end(watch: &Watch<'_>, started: Task) -> Result<Watched, Ending> {
+async fn to_its_end(watch: &Watch<'_>, started: Task, stopped: &Cell<bool>) -> Result<Watched, Ending> {
     let mut progress = Progress::begin(watch.lines);
     let mut tail = Tail::of(watch.aws, watch.stream.clone());
     let task = until_stopped(watch, started, &mut tail, &mut progress).await?;
+    stopped.set(true);
     let code = task.container(watch.container).and_then(|container| container.exit_code);
     // Without a code it never ran, and so printed nothing.
     if let Some(code) = code {

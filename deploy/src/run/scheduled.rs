@@ -97,6 +97,10 @@ impl<'a> OneOff<'a> {
         let known = self.aws.tasks_of(&parts.cluster, parts.task_definition.family(), &starter).await?;
         let mut interrupt = Interrupt::listen();
         match self.create(&mut interrupt).await {
+            Ok(Ok(_)) if interrupt.came() => {
+                self.delete().await;
+                Ok(Err(NotStarted::Interrupted))
+            }
             Ok(Ok(due)) => Ok(Ok(Made { due, starter, known, interrupt })),
             Ok(Err(Interrupted)) => Ok(Err(NotStarted::Interrupted)),
             Err(error) => {
@@ -139,6 +143,9 @@ impl<'a> OneOff<'a> {
         let begun = Instant::now();
         let mut pause = Duration::from_secs(1);
         loop {
+            if interrupt.came() {
+                return Ok(Err(Interrupted));
+            }
             let (_, now) = self.aws.schedule_and_clock(&self.group, &self.name).await?;
             let due = one_off::due(now);
             let one_off = one_off::schedule(self.of, &self.task.parts().job, self.task.one_off_input(), due);
@@ -151,9 +158,7 @@ impl<'a> OneOff<'a> {
                     if pause == Duration::from_secs(1) {
                         err!("Scheduler cannot assume its role yet; waiting up to 2 minutes for IAM");
                     }
-                    if interrupt.sleep(pause).await == Err(Interrupted) {
-                        return Ok(Err(Interrupted));
-                    }
+                    let _ = interrupt.sleep(pause).await;
                     pause = (pause * 2).min(Duration::from_secs(10));
                 }
                 Err(error) => return Err(error),

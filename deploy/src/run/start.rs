@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::ending::Ending;
 use crate::cloud::{Aws, CloudError, ErrorKind};
 use crate::explain::may_be_propagation;
-use crate::interrupt::{Interrupt, Interrupted};
+use crate::interrupt::Interrupt;
 use crate::model::run_task::Run;
 use crate::model::task::Task;
 
@@ -21,14 +21,15 @@ pub async fn start(aws: &Aws, run: &Run, patience: Duration) -> Result<Result<Ta
     let mut pause = Duration::from_secs(1);
     let mut interrupt = Interrupt::listen();
     loop {
+        if interrupt.came() {
+            return Ok(Err(Ending::Interrupted));
+        }
         match aws.run_task(run).await {
             Err(error) if may_be_propagation(&error) && begun.elapsed() < patience => {
                 if pause == Duration::from_secs(1) {
                     err!("ECS cannot assume the task's role yet; waiting up to 2 minutes for IAM");
                 }
-                if interrupt.sleep(pause).await == Err(Interrupted) {
-                    return Ok(Err(Ending::Interrupted));
-                }
+                let _ = interrupt.sleep(pause).await;
                 pause = (pause * 2).min(Duration::from_secs(10));
             }
             Err(error) if matches!(error.kind, ErrorKind::NoCredentials | ErrorKind::Unreachable) => return Err(error),

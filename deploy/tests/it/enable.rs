@@ -204,8 +204,13 @@ fn whatever_keeps_scheduler_or_the_task_from_starting_after_the_proof_keeps_the_
     scene.put_role_policy(&role, "x", &denies("ecs:*"));
     refused("what an inline policy says");
     prove();
-    scene.attach_policy(&role, "arn:aws:iam::aws:policy/ReadOnlyAccess");
+    scene.iam("CreatePolicy", "PolicyName=theirs", &json!({ "Effect": "Allow", "Action": "s3:*", "Resource": "*" }));
+    let theirs = "arn:aws:iam::123456789012:policy/theirs";
+    scene.attach_policy(&role, theirs);
     refused("an attached policy");
+    prove();
+    scene.iam("CreatePolicyVersion", &format!("PolicyArn={theirs}&SetAsDefault=true"), &denies("*"));
+    refused("what an attached policy says");
     prove();
     inside::run(async {
         let boundary = "arn:aws:iam::aws:policy/ReadOnlyAccess";

@@ -29,6 +29,7 @@ mod saved;
 mod scene;
 mod secrets;
 mod sequences;
+mod signals;
 mod standing;
 mod status;
 mod story;

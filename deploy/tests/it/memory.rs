@@ -1,7 +1,7 @@
 //! A world in memory, behind the same traits as AWS, that fills in the same defaults: for properties over thousands of worlds.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use deploy::cloud::{
     Answer, CloudError, Clusters, ErrorKind, LogGroups, Parameters, Receipts, Roles, Schedules, TaskDefinitions, Whoami,
@@ -111,6 +111,13 @@ impl Whoami for Memory {
 impl Parameters for Memory {
     async fn parameter(&self, name: &str) -> Answer<Parameter> {
         self.read(name, |world| world.parameters.get(name).cloned())
+    }
+
+    async fn versions(&self, names: &BTreeSet<String>) -> Answer<BTreeMap<String, String>> {
+        let world = self.world();
+        let found =
+            names.iter().filter_map(|name| Some((name.clone(), world.parameters.get(name)?.version.to_string())));
+        Ok(found.collect())
     }
 
     async fn create_parameter(&self, name: &str, _value: &SecretValue, key: Option<&str>, tags: &Tags) -> Answer<i64> {

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Output, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
@@ -60,6 +60,11 @@ impl Proxy {
 /// Runs `deploy ...` and does something after each call that it makes, before it learns the answer. A call is named by its target
 /// (`AmazonSSM.GetParameters`), or by its method and address (`PUT /schedules/library-sync`).
 pub fn between(scene: &Scene, arguments: &[&str], mut act: impl FnMut(&str)) -> Output {
+    between_of(scene, arguments, |call, _| act(call))
+}
+
+/// The same, where what is done may be done to the program itself.
+pub fn between_of(scene: &Scene, arguments: &[&str], mut act: impl FnMut(&str, &mut Child)) -> Output {
     let (calls, called) = mpsc::channel::<(String, mpsc::Sender<()>)>();
     let calls = Mutex::new(calls);
     let after = move |call: &str| {
@@ -74,7 +79,7 @@ pub fn between(scene: &Scene, arguments: &[&str], mut act: impl FnMut(&str)) -> 
     let mut child = command.spawn().expect("deploy runs");
     while child.try_wait().expect("it is ours").is_none() {
         if let Ok((call, _done)) = called.recv_timeout(Duration::from_millis(20)) {
-            act(&call);
+            act(&call, &mut child);
         }
     }
     child.wait_with_output().expect("its output")

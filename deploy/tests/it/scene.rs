@@ -224,7 +224,8 @@ from = "env:API_KEY"
         self.iam("UpdateAssumeRolePolicy", &format!("RoleName={role}"), statement);
     }
 
-    fn iam(&self, action: &str, parameters: &str, statement: &Value) {
+    /// Writes a policy document to IAM, as anybody beside `deploy` could.
+    pub fn iam(&self, action: &str, parameters: &str, statement: &Value) {
         let document = json!({ "Version": "2012-10-17", "Statement": [statement] });
         let document: String = document.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect();
         let body = format!("Action={action}&Version=2010-05-08&{parameters}&PolicyDocument={document}");

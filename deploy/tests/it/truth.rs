@@ -73,7 +73,7 @@ fn status_remembers_the_schedule_s_own_run_behind_many_others() {
     scene.next_run(&[&scheduled.to_line()], 0);
     scene.fire();
     for _ in 0..6 {
-        scene.next_run(&[&RunReport { started_at: "2026-12-02T04:00:03Z".into(), ..report() }.to_line()], 0);
+        scene.next_run(&[&report().to_line()], 0);
         scene.expect(&["trigger-now"], 0);
     }
     let status = said(&scene, &["status"], 0);
@@ -81,8 +81,7 @@ fn status_remembers_the_schedule_s_own_run_behind_many_others() {
     // A run that failed says its own cause, and what to do.
     let message = "DATA_GO_KR_SERVICE_KEY is not registered".to_owned();
     let error = Some(RunError { code: "key".into(), message });
-    let broken =
-        RunReport { outcome: Outcome::Misconfigured, error, started_at: "2026-12-03T04:00:03Z".into(), ..report() };
+    let broken = RunReport { outcome: Outcome::Misconfigured, error, ..report() };
     scene.next_run(&[&broken.to_line()], 78);
     scene.expect(&["trigger-now"], 4);
     let status = said(&scene, &["status"], 5);

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use deploy::cloud::TaskDefinitions;
 use deploy::config::Config;
 use deploy::desired::Desired;
 use deploy::model::{Seen, tags};
@@ -230,6 +231,32 @@ fn enable_does_not_open_on_a_receipt_that_is_voided_meanwhile() {
 }
 
 #[test]
+fn a_secret_that_the_family_reads_besides_is_a_part_of_what_was_proven() {
+    let scene = Scene::set();
+    let put = |value: &str| {
+        let value = json!({ "Name": "/db/password", "Value": value, "Type": "SecureString", "Overwrite": true });
+        scene.call("ssm", "PutParameter", &value);
+    };
+    put("one");
+    let reads = json!({ "Effect": "Allow", "Action": "ssm:GetParameters", "Resource": "*" });
+    scene.put_role_policy("geuneul-execution", "theirs", &reads);
+    inside::run(async {
+        let cloud = inside::cloud(&scene).await;
+        let mut members = cloud.task_definition(&scene.world.family).await.unwrap().writable();
+        let secret = json!({ "name": "DB_PASSWORD", "valueFrom": "/db/password" });
+        members["containerDefinitions"][0]["secrets"] = json!([secret]);
+        cloud.register(&members, &Default::default()).await.unwrap();
+    });
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    scene.expect(&["trigger-now"], 0);
+    put("two");
+    let said = scene.refusal(&["enable"]);
+    assert!(said.contains("the version of a secret moved since"), "{said}");
+    scene.expect(&["trigger-now"], 0);
+    scene.expect(&["enable"], 0);
+}
+
+#[test]
 fn what_moves_while_it_is_switched_on_switches_it_off_again() {
     let scene = Scene::applied();
     scene.expect(&["trigger-now"], 0);
@@ -296,6 +323,34 @@ fn a_report_of_another_run_does_not_count() {
     scene.next_run(&[&last_month.to_line()], 0);
     let said = String::from_utf8(scene.expect(&["trigger-now"], 4).stderr).unwrap();
     assert!(said.contains("its report is not of this run: it started at 2026-10-29T03:00:00Z"), "{said}");
+}
+
+#[test]
+fn a_lost_answer_to_the_receipt_is_no_other_run() {
+    let scene = Scene::applied();
+    scene.expect(&["trigger-now"], 0);
+    // The receipt is voided with two calls and kept with two more, the last of which takes effect; the SDK says it again, or not.
+    let lost = || Fault::after("ssm", "PutParameter").skip(3);
+    for fault in [lost(), lost().times(2), lost().times(3), lost().error(400, "ValidationException", "made to fail")] {
+        scene.aws.fault(&fault).unwrap();
+        scene.expect(&["trigger-now"], 0);
+        scene.expect(&["enable"], 0);
+        scene.expect(&["disable"], 0);
+    }
+    // Nothing of it hides a run that did begin.
+    let mut looks = 0;
+    let output = between(&scene, &["trigger-now"], |call| {
+        looks += u32::from(call == "AmazonSSM.GetParameters");
+        if looks == 3 {
+            looks += 1;
+            scene.put_receipt(&voided(&scene));
+            scene.aws.fault(&lost().skip(1)).unwrap();
+        }
+    });
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("another run was begun while this one ran"), "{said}");
+    scene.refusal(&["enable"]);
 }
 
 #[test]
