@@ -264,6 +264,16 @@ fn a_report_is_found_however_much_comes_after_it() {
     scene.expect(&["enable"], 0);
     let status = json_of(&scene, &["status", "--json"], 0);
     assert_eq!((status["runs"].as_array().unwrap().len(), &status["unreported"]), (2, &json!([])), "{status:#}");
+    // Of another version: it is there, and nobody here can read it.
+    scene.next_run(&[&report.replace("\"succeeded\"", "\"marvellous\"")], 0);
+    scene.expect(&["trigger-now"], 4);
+    let status = scene.transcript(&["status"]);
+    assert!(
+        status.contains("left a report that this version cannot read") && status.contains("exit code: 5"),
+        "{status}"
+    );
+    let history = json_of(&scene, &["history", "--json"], 0);
+    assert_eq!(history["unreported"][0]["ended"], "unreadable", "{history}");
 }
 
 #[test]
