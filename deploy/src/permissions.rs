@@ -252,6 +252,7 @@ impl Draft<'_> {
         self.allow(&["ecs:DescribeTasks"], self.tasks());
         // Once ECS has forgotten the job's last task.
         self.look_at_runs();
+        self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
     }
 
     fn stop(&mut self) {
