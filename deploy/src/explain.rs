@@ -32,6 +32,7 @@ pub fn hint(error: &CloudError) -> String {
         return hint.to_owned();
     }
     match kind {
+        ErrorKind::Denied if thing == "the caller" => format!("allow {action} to the caller"),
         ErrorKind::Denied => format!("allow {action} on {thing} to the caller"),
         ErrorKind::NoCredentials => {
             "log in (aws sso login), choose a profile with --profile, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY".to_owned()
@@ -46,6 +47,10 @@ pub fn hint(error: &CloudError) -> String {
             format!("{thing} is not there, or no longer; `deploy plan` says whether the job's log group is")
         }
         ErrorKind::NotFound => format!("{thing} was there a moment ago; look again with `deploy plan`"),
+        ErrorKind::Failing => {
+            "AWS itself failed, and the call may have taken effect all the same: look with `deploy status`, then try again"
+                .to_owned()
+        }
         ErrorKind::Moved => {
             "another operator or a pipeline works on the same job: find out who, then look again with `deploy plan`".to_owned()
         }

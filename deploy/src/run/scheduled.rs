@@ -105,7 +105,7 @@ impl<'a> OneOff<'a> {
             Ok(Err(Interrupted)) => Ok(Err(NotStarted::Interrupted)),
             Err(error) => {
                 // What was refused is not there, and what somebody else made stays; a lost answer may be one to a yes.
-                if matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Other) {
+                if matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Failing | ErrorKind::Other) {
                     self.delete().await;
                 }
                 Ok(Err(NotStarted::Refused(error)))
