@@ -93,7 +93,7 @@ impl JobTable {
     pub(super) fn into_job(self, key: Spanned<String>, at: &Place<'_>, here: &Here<'_>) -> anyhow::Result<Job> {
         // The name becomes part of a role's name (64 characters) and of StartedBy (letters, digits, - and _).
         let name =
-            at.check(key, "the job's name", "a name of 1 to 40 letters, digits, - and _", |v| is_name(v, "-_", 40))?;
+            at.check(key, "the job's name", "a name of 1 to 40 letters, digits, - and _", |v| super::is_job_name(v))?;
         let command = match (self.command, self.ingest) {
             (Some(command), None) => command.into_inner(),
             (None, Some(ingest)) => {

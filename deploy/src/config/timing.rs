@@ -43,8 +43,8 @@ impl ScheduleTable {
                 group
             }
             None if job == "default" => {
-                let what = "a job called default would have the group default, which is everybody's";
-                return Err(at.stop(None, what, "say `group`, or call the job by what it does"));
+                let what = "a job that is called default needs `group`: the group default is everybody's";
+                return Err(at.stop(None, what, "say group = \"NAME\" in its [job.default.schedule]"));
             }
             None => job.to_owned(),
         };
