@@ -28,6 +28,7 @@ impl std::fmt::Display for CloudError {
             | ErrorKind::Conflict
             | ErrorKind::Invalid
             | ErrorKind::Moved
+            | ErrorKind::Throttled
             | ErrorKind::Other => {
                 write!(f, "{action} {thing}: {said}")
             }
@@ -52,6 +53,8 @@ pub enum ErrorKind {
     Unreachable,
     /// It is not any more as the plan saw it.
     Moved,
+    /// AWS was asked too often.
+    Throttled,
     /// Anything else.
     Other,
 }
@@ -116,6 +119,10 @@ impl ErrorKind {
             "SignatureDoesNotMatch",
         ]) {
             ErrorKind::NoCredentials
+        } else if has(&["Throttl", "TooManyRequests", "TooManyUpdates", "RequestLimitExceeded"])
+            || message.contains("Rate exceeded")
+        {
+            ErrorKind::Throttled
         } else if has(&["NotFound", "NoSuchEntity", "InvalidResourceId"])
             || message.contains("Unable to describe task definition")
         {
