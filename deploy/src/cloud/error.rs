@@ -31,6 +31,7 @@ impl std::fmt::Display for CloudError {
             | ErrorKind::Invalid
             | ErrorKind::Moved
             | ErrorKind::Failing
+            | ErrorKind::Throttled
             | ErrorKind::Other => {
                 write!(f, "{action} {thing}: {said}")
             }
@@ -57,6 +58,8 @@ pub enum ErrorKind {
     Moved,
     /// AWS itself failed: whether the call took effect, nobody knows.
     Failing,
+    /// AWS was asked too often.
+    Throttled,
     /// Anything else.
     Other,
 }
@@ -121,6 +124,10 @@ impl ErrorKind {
             "SignatureDoesNotMatch",
         ]) {
             ErrorKind::NoCredentials
+        } else if has(&["Throttl", "TooManyRequests", "TooManyUpdates", "RequestLimitExceeded"])
+            || message.contains("Rate exceeded")
+        {
+            ErrorKind::Throttled
         } else if has(&["NotFound", "NoSuchEntity", "InvalidResourceId"])
             || message.contains("Unable to describe task definition")
         {
