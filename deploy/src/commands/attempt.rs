@@ -8,7 +8,7 @@ use super::look::Look;
 use super::{Context, path_record};
 use crate::cloud::{ErrorKind, Receipts};
 use crate::exit::{Exit, Stop};
-use crate::fingerprint::Fingerprint;
+use crate::fingerprint::{Fingerprint, NoFingerprint};
 use crate::receipt::{Overridden, Path, Receipt, VerifiedRun, Void};
 use crate::run::ending::Ending;
 use crate::run::judge::Proven;
@@ -49,7 +49,7 @@ impl<'a> Attempt<'a> {
     ) -> anyhow::Result<Attempt<'a>> {
         // Of the world before the run: what moves while it runs will not match afterwards.
         let fingerprint = Fingerprint::of(&look.live)
-            .map_err(|error| Stop::refused(error.to_string(), format!("see more: {} plan", context.program)))?;
+            .map_err(|error| Stop::refused(error.to_string(), way_to_see(&error, &context.program, verb)))?;
         let overridden = overridden(context, look).await?;
         let (by, via_scheduler) = (look.live.identity.arn.clone(), path == Path::Scheduler);
         let void = Void { since: now(), by, ending: None, via_scheduler, overridden };
@@ -67,12 +67,8 @@ impl<'a> Attempt<'a> {
         let proof = self.look.desired.job.gate.proof;
         let by = &self.look.live.identity.arn;
         let verified = VerifiedRun::new(path, proven, proof, self.fingerprint.clone(), versions(self.look), now(), by);
-        let kept = self.keep_if_newest(&Receipt::Verified(Box::new(verified.clone()))).await;
-        kept.map(|()| verified).map_err(|error| {
-            // The verdict is the news; that it will not count comes after it.
-            out!("{}: the run is proven: {}", self.look.desired.job.name, proven.task().arn);
-            error.context("its receipt is missing, and without one `enable` will refuse")
-        })
+        self.keep_if_newest(&Receipt::Verified(Box::new(verified.clone()))).await?;
+        Ok(verified)
     }
 
     /// Keeps that nobody watches it.
@@ -154,6 +150,17 @@ async fn overridden(context: &Context, look: &Look) -> anyhow::Result<Option<Ove
         Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
         // Whoever may not read it could not keep it after the run, either.
         Err(error) => Err(error.into()),
+    }
+}
+
+/// What the run depends on, and was not seen.
+fn way_to_see(error: &NoFingerprint, program: &str, verb: &str) -> String {
+    let iam = if verb.ends_with("via-scheduler") { "trigger-via-scheduler" } else { "trigger" };
+    match error {
+        NoFingerprint::Hidden { .. } => {
+            format!("allow that to the caller: {program} iam --for {iam} prints all it takes")
+        }
+        _ => format!("see more: {program} plan"),
     }
 }
 

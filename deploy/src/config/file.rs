@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use geuneul::{JobCommand, SourceName};
+use geuneul::{FLAG_PREFIX, JobCommand, SourceName};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -109,6 +109,10 @@ impl JobTable {
                 return Err(at.stop(None, format!("job {name} has no command"), hint));
             }
         };
+        if command.iter().any(|one| one.starts_with(&format!("{FLAG_PREFIX}trigger"))) {
+            let what = format!("job {name} has {FLAG_PREFIX}trigger: a run by hand would be told the same");
+            return Err(at.stop(None, what, "leave it out: each run is told who started it, by INGEST_TRIGGER"));
+        }
         // A pinned file never changes: on a schedule it would be loaded again for ever.
         if let Some(argument) =
             command.iter().find(|one| one.starts_with("--ingest.sha256")).filter(|_| !self.allow_fixed)

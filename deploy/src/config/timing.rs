@@ -52,7 +52,7 @@ impl ScheduleTable {
             Some(role) => {
                 let legal = "the ARN of a role";
                 Some(at.check_here(role, "role", legal, here, |v| {
-                    v.starts_with("arn:") && v.contains(":iam::") && v.contains(":role/")
+                    v.starts_with("arn:") && v.contains(":iam::") && v.contains(":role/") && !v.ends_with('/')
                 })?)
             }
             None => None,
