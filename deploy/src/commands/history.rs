@@ -8,7 +8,7 @@ use super::Context;
 use super::tasks_of_job::{refuse_elsewhere, revision, running};
 use crate::cloud::{ErrorKind, Schedules};
 use crate::exit::{Exit, Stop};
-use crate::run::history::Reports;
+use crate::run::history::{Recent, Reports};
 use crate::run::unreported::{Found, due_windows, unreported};
 use crate::standing::runs::{PastRun, newest, newest_first, table};
 
@@ -36,7 +36,7 @@ pub async fn run(context: &Context, args: HistoryArgs) -> anyhow::Result<Exit> {
     let prefix = format!("{prefix}/{}/", job.container);
     let limit = usize::from(args.limit);
     let reports = context.reports(group, &prefix);
-    let runs = reports.recent(limit).await?;
+    let Recent { runs, of_newest } = reports.recent(limit, usize::MAX).await?;
     let (Found { runs: more, mut unreported }, unseen) = match without_report(context, &reports, &runs).await {
         Ok(found) => (found, None),
         Err(error) => (Found::default(), Some(format!("{error:#}"))),
@@ -50,10 +50,14 @@ pub async fn run(context: &Context, args: HistoryArgs) -> anyhow::Result<Exit> {
     } else {
         out!("{} in {account}/{region}\n", job.name);
         if runs.is_empty() && unreported.is_empty() {
-            out!("  no run that reported is in the log group {group}");
+            let place = of_newest.map_or("in".to_owned(), |count| format!("in the {count} newest streams of"));
+            out!("  no run that reported is {place} the log group {group}");
         } else {
             table(&runs, &unreported).iter().for_each(|line| out!("{line}"));
         }
+    }
+    if let Some(count) = of_newest {
+        err!("note: the {count} newest streams of the container were looked into, and no older ones");
     }
     let Some(why) = unseen else { return Ok(Exit::Done) };
     err!("not seen: runs that left no report: {why}");

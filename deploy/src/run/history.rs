@@ -4,17 +4,27 @@ use futures_util::future::join_all;
 use geuneul::RunReport;
 use jiff::Timestamp;
 
-use crate::cloud::{Answer, Aws};
+use crate::cloud::{Answer, Aws, LISTED};
 use crate::config::Proof;
 use crate::model::log::LogStream;
 use crate::standing::runs::{PastRun, newest_first};
 
-/// How many streams are looked into for each run that is asked for: a family's service writes to streams of the same prefix.
-const STREAMS_A_RUN: usize = 4;
+/// How many streams are looked into for each run that is asked for, by whoever has no time: a family's service writes to streams of
+/// the same prefix, and so does every `deploy run`.
+pub const STREAMS_A_RUN: usize = 4;
 /// So many at once.
 const AT_ONCE: usize = 8;
 /// The report is the last line of a run; what another program prints after it is not much. Whoever says that there is none looks further.
 const LINES: i32 = 200;
+
+/// The last runs that were found.
+#[derive(Debug, Default)]
+pub struct Recent {
+    /// The runs, newest first.
+    pub runs: Vec<PastRun>,
+    /// When they are fewer than were asked for and there are older streams: how many streams were looked into.
+    pub of_newest: Option<usize>,
+}
 
 /// Where a job's runs report.
 #[derive(Clone, Copy)]
@@ -45,12 +55,14 @@ impl Reports<'_> {
         LogStream { group: self.group.to_owned(), name: format!("{}{task}", self.prefix) }
     }
 
-    /// The last runs, newest first.
-    pub async fn recent(&self, count: usize) -> Answer<Vec<PastRun>> {
-        let streams = self.aws.newest_streams(self.group).await?;
-        let streams: Vec<_> = streams.into_iter().filter(|stream| stream.name.starts_with(self.prefix)).collect();
+    /// The last runs, so many of them, looked for in so many streams at most.
+    pub async fn recent(&self, count: usize, streams: usize) -> Answer<Recent> {
+        let listed = self.aws.newest_streams(self.group).await?;
+        let is_cut = listed.len() >= LISTED;
+        let ours: Vec<_> = listed.into_iter().filter(|stream| stream.name.starts_with(self.prefix)).collect();
+        let looked_into = ours.len().min(streams);
         let mut runs = Vec::new();
-        for some in streams[..streams.len().min(count * STREAMS_A_RUN)].chunks(AT_ONCE) {
+        for some in ours[..looked_into].chunks(AT_ONCE) {
             let calls = some.iter().map(|stream| async move {
                 let lines = self.aws.last_log_lines(stream, LINES).await?;
                 let report = RunReport::last_of(lines.iter().map(|line| line.text.as_str())).and_then(Result::ok);
@@ -65,7 +77,8 @@ impl Reports<'_> {
         }
         let mut runs = newest_first(runs);
         runs.truncate(count);
-        Ok(runs)
+        let has_older = is_cut || looked_into < ours.len();
+        Ok(Recent { of_newest: (has_older && runs.len() < count).then_some(looked_into), runs })
     }
 
     /// The runs that reported within some stretches of time, and nothing else of the log.

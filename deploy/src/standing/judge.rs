@@ -40,7 +40,12 @@ pub fn judge(desired: &Desired, live: &Live, plan: &Plan, facts: &Facts, program
         None
     });
     let runs_unknown = match &facts.log {
-        Log::Read { .. } => None,
+        Log::Read { .. } => {
+            let none = facts.looked_into.filter(|_| facts.runs.is_empty() && facts.unreported.is_empty());
+            none.map(|count| {
+                format!("none in the {count} newest streams of the container; older ones were not looked into")
+            })
+        }
         Log::Dark(why) => Some(bench.dark(why)),
         Log::Silent(why) => Some(why.clone()),
         Log::Gone(group) => Some(bench.gone(group)),
