@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::Context;
-use super::tasks_of_job::{refuse_elsewhere, running};
-use crate::cloud::{ErrorKind, Schedules, TaskDefinitions};
+use super::tasks_of_job::{refuse_elsewhere, revision, running};
+use crate::cloud::{ErrorKind, Schedules};
 use crate::exit::{Exit, Stop};
 use crate::run::history::Reports;
 use crate::run::unreported::{Found, due_windows, unreported};
@@ -28,7 +28,7 @@ pub async fn run(context: &Context, args: HistoryArgs) -> anyhow::Result<Exit> {
     let desired = context.desired();
     let (job, account, region) = (&desired.job, &desired.account, &desired.region);
     refuse_elsewhere(context, &desired).await?;
-    let definition = context.aws.task_definition(&job.family).await?;
+    let definition = revision(context, &desired).await?;
     let Some((group, Some(prefix))) = definition.awslogs(&job.container) else {
         let what = format!("the runs are not known: container {} does not write to CloudWatch", job.container);
         return Err(Stop::failed(what, "give it the awslogs driver and a stream prefix").into());

@@ -5,9 +5,9 @@ use std::time::Duration;
 use clap::Args;
 
 use super::Context;
-use super::tasks_of_job::{OurTask, newest, reference, refuse_elsewhere, started_by, stream};
-use crate::cloud::TaskDefinitions;
+use super::tasks_of_job::{OurTask, newest, reference, refuse_elsewhere, revision, started_by, stream, stream_of};
 use crate::exit::{Exit, Stop};
+use crate::model::TaskDefinition;
 use crate::model::log::LogStream;
 use crate::model::task::Task;
 use crate::run::ending::Ending;
@@ -44,9 +44,9 @@ pub async fn run(context: &Context, args: LogsArgs) -> anyhow::Result<Exit> {
         // ECS forgets a task after an hour; the log does not.
         (None, Some(reference)) => {
             let id = reference.rsplit('/').next().unwrap_or(reference);
-            stream(context, &desired.job.family, container, id).await?
+            stream_of(&revision(context, &desired).await?, container, id)
         }
-        (None, None) => newest_stream(context, &desired.job.family, container).await?,
+        (None, None) => newest_stream(context, &revision(context, &desired).await?, container).await?,
     };
     let Some(stream) = stream else {
         let hint = "`deploy` reads CloudWatch only: give the container the awslogs driver and a stream prefix";
@@ -67,8 +67,11 @@ pub async fn run(context: &Context, args: LogsArgs) -> anyhow::Result<Exit> {
 }
 
 /// The stream that was written to last. Nobody knows any more who started its task: a service of the same family writes there too.
-async fn newest_stream(context: &Context, family: &str, container: &str) -> anyhow::Result<Option<LogStream>> {
-    let definition = context.aws.task_definition(family).await?;
+async fn newest_stream(
+    context: &Context,
+    definition: &TaskDefinition,
+    container: &str,
+) -> anyhow::Result<Option<LogStream>> {
     let Some((group, Some(prefix))) = definition.awslogs(container) else { return Ok(None) };
     let begins = format!("{prefix}/{container}/");
     let found = context.aws.newest_streams(group).await?.into_iter().find(|stream| stream.name.starts_with(&begins));

@@ -76,7 +76,7 @@ impl<'a> Tail<'a> {
             for event in events {
                 any = true;
                 *self.seen.entry(fingerprint(&event)).or_default() += 1;
-                if let Some(line) = self.place.joiner.push(event) {
+                for line in self.place.joiner.push(event) {
                     self.note(&line);
                     self.show(line, progress);
                 }
@@ -133,9 +133,11 @@ impl<'a> Tail<'a> {
                     *seen += 1;
                     is_late = true;
                 }
-                if let Some(line) = place.joiner.push(event) {
+                let lines = place.joiner.push(event);
+                let are_late = !lines.is_empty() && std::mem::take(&mut is_late);
+                for line in lines {
                     report = of_line(&line).unwrap_or(report);
-                    if std::mem::take(&mut is_late) {
+                    if are_late {
                         any = true;
                         self.show(line, progress);
                     }

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use super::history::{Reports, task_of};
 use crate::cloud::{Answer, ErrorKind};
+use crate::config::Proof;
 use crate::fire_times::timetable::Timetable;
 use crate::model::log::LogStream;
 use crate::model::run_task::Starter;
@@ -86,12 +87,14 @@ async fn of_ecs(reports: &Reports<'_>, known: &[PastRun], stopped: &[Task], foun
     for ((began, trigger, task), report) in ours.iter().zip(join_all(calls).await) {
         let id = task.id().to_owned();
         let code = task.container(reports.container).and_then(|container| container.exit_code);
-        match report? {
+        let said = report?;
+        match said {
             Said::Report(report) => found.runs.push(PastRun { task: id, report: *report }),
             // It wrote to a log that somebody has deleted since: what it said, nobody knows.
             Said::Gone if code == Some(0) => {}
-            Said::Nothing | Said::Gone => {
+            Said::Unreadable | Said::Nothing | Said::Gone => {
                 let ended = match code {
+                    _ if matches!(said, Said::Unreadable) => Ended::Unreadable,
                     Some(code) => Ended::With(code),
                     None => Ended::Because(task.stopped_reason.clone().unwrap_or_default()),
                 };
@@ -136,9 +139,14 @@ async fn of_windows(
         some.truncate(LOOKED_INTO);
         let calls = some.iter().map(|(_, stream)| report_in(reports, (*stream).clone()));
         for ((made, stream), report) in some.iter().zip(join_all(calls).await) {
-            if let Said::Nothing = report? {
+            let ended = match report? {
+                Said::Nothing => Some(Ended::Forgotten),
+                Said::Unreadable => Some(Ended::Unreadable),
+                Said::Report(_) | Said::Gone => None,
+            };
+            if let Some(ended) = ended {
                 let (task, trigger) = (task_of(stream), Trigger::Scheduled);
-                let (ended, proof) = (Ended::Forgotten, reports.proof);
+                let proof = reports.proof;
                 found.unreported.push(Unreported { task, began: *made, trigger, ended, proof });
                 break;
             }
@@ -150,6 +158,8 @@ async fn of_windows(
 /// What a stream holds.
 enum Said {
     Report(Box<RunReport>),
+    /// A report of another version than this one.
+    Unreadable,
     Nothing,
     /// The stream is not there: the container has never run, or its log was deleted.
     Gone,
@@ -163,8 +173,10 @@ async fn report_in(reports: &Reports<'_>, stream: LogStream) -> Answer<Said> {
             Err(error) if error.kind == ErrorKind::NotFound => return Ok(Said::Gone),
             answer => answer?,
         };
-        match RunReport::last_of(lines.iter().map(|line| line.text.as_str())).and_then(Result::ok) {
-            Some(report) => return Ok(Said::Report(Box::new(report))),
+        match RunReport::last_of(lines.iter().map(|line| line.text.as_str())) {
+            Some(Ok(report)) => return Ok(Said::Report(Box::new(report))),
+            Some(Err(_)) if reports.proof == Proof::RunReport => return Ok(Said::Unreadable),
+            Some(Err(_)) => return Ok(Said::Nothing),
             None if before.is_none() => return Ok(Said::Nothing),
             None => token = before,
         }

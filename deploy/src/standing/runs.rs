@@ -117,6 +117,8 @@ pub enum Ended {
     Because(String),
     /// ECS has forgotten it: only its log stream is left.
     Forgotten,
+    /// With a report that this version cannot read.
+    Unreadable,
 }
 
 impl Unreported {
@@ -142,6 +144,9 @@ impl Unreported {
             }
             (Ended::Because(_), _) => "ended without an exit code".to_owned(),
             (Ended::Forgotten, Proof::RunReport) => "ended without a report".to_owned(),
+            (Ended::Unreadable, _) => {
+                "left a report that this version cannot read: use a `deploy` of the container's version".to_owned()
+            }
         }
     }
 }
@@ -205,6 +210,7 @@ impl Row {
         let outcome = match one.is_well() {
             true => "ran",
             false if one.is_unknown() => "not known",
+            false if one.ended == Ended::Unreadable => "unreadable",
             false => "no report",
         };
         // A stream names nobody.
