@@ -239,6 +239,7 @@ fn log_to_stderr() {
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
         // Else a line that stderr does not take is reported to stderr, by a macro that panics.
         .log_internal_errors(false)
         .try_init();

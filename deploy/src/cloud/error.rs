@@ -2,6 +2,8 @@
 
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
+use crate::run::readable::quoted;
+
 /// A call that AWS refused, or that never reached it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CloudError {
@@ -29,6 +31,7 @@ impl std::fmt::Display for CloudError {
             | ErrorKind::Invalid
             | ErrorKind::Moved
             | ErrorKind::Throttled
+            | ErrorKind::Failing
             | ErrorKind::Other => {
                 write!(f, "{action} {thing}: {said}")
             }
@@ -55,6 +58,8 @@ pub enum ErrorKind {
     Moved,
     /// AWS was asked too often.
     Throttled,
+    /// AWS itself failed: whether the call took effect, nobody knows.
+    Failing,
     /// Anything else.
     Other,
 }
@@ -82,7 +87,7 @@ impl CloudError {
                     kind @ ErrorKind::NoCredentials => {
                         (kind, format!("AWS does not take these credentials: {code}: {message}"))
                     }
-                    kind => (kind, format!("{code}: {message}")),
+                    kind => (kind, quoted(&format!("{code}: {message}"))),
                 }
             }
             other => not_sent(&chain(other)),
@@ -129,6 +134,9 @@ impl ErrorKind {
             ErrorKind::NotFound
         } else if has(&["AlreadyExists", "Conflict", "ConcurrentModification"]) {
             ErrorKind::Conflict
+        } else if has(&["ServerException", "InternalServer", "InternalFailure", "InternalError", "ServiceUnavailable"])
+        {
+            ErrorKind::Failing
         } else if has(&["Validation", "Invalid", "Malformed", "ClientException"]) {
             ErrorKind::Invalid
         } else {

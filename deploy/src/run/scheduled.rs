@@ -120,7 +120,8 @@ impl<'a> OneOff<'a> {
             Ok(Err(Interrupted)) => Ok(Err(NotStarted::Interrupted)),
             Err(error) => {
                 // What was refused is not there, and what somebody else made stays; a lost answer may be one to a yes.
-                if matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Throttled | ErrorKind::Other) {
+                let lost = [ErrorKind::Unreachable, ErrorKind::Failing, ErrorKind::Throttled, ErrorKind::Other];
+                if lost.contains(&error.kind) {
                     self.delete().await;
                 }
                 Ok(Err(NotStarted::Refused(error)))

@@ -10,7 +10,7 @@ use geuneul::{RunReport, Trigger};
 use jiff::Timestamp;
 
 use super::history::{Reports, task_of};
-use crate::cloud::{Answer, CloudError, ErrorKind};
+use crate::cloud::{Answer, ErrorKind};
 use crate::fire_times::timetable::Timetable;
 use crate::model::log::LogStream;
 use crate::model::run_task::Starter;
@@ -22,7 +22,7 @@ use crate::standing::runs::{Ended, PastRun, Unreported};
 /// So many of the tasks that ECS still knows, or of the streams of one window, are looked into.
 const LOOKED_INTO: usize = 8;
 
-/// So many pages of a stream are read, of a megabyte each.
+/// So many pages of a stream are read, from its end, of a megabyte each.
 const PAGES: usize = 8;
 
 /// After how many of the last fire times a run is looked for.
@@ -154,7 +154,7 @@ enum Said {
     Gone,
 }
 
-/// The report of one stream, wherever in it: what comes after it may be long.
+/// The report of one stream: what comes after it may be long.
 async fn report_in(reports: &Reports<'_>, stream: LogStream) -> Answer<Said> {
     let mut token = None;
     for _ in 0..PAGES {
@@ -162,12 +162,14 @@ async fn report_in(reports: &Reports<'_>, stream: LogStream) -> Answer<Said> {
             Err(error) if error.kind == ErrorKind::NotFound => return Ok(Said::Gone),
             answer => answer?,
         };
-        match RunReport::last_of(lines.iter().map(|line| line.text.as_str())).and_then(Result::ok) {
-            Some(report) => return Ok(Said::Report(Box::new(report))),
-            None if before.is_none() => return Ok(Said::Nothing),
-            None => token = before,
+        let report = RunReport::last_of(lines.iter().map(|line| line.text.as_str())).and_then(Result::ok);
+        if let Some(report) = report {
+            return Ok(Said::Report(Box::new(report)));
+        }
+        token = before;
+        if token.is_none() {
+            break;
         }
     }
-    let why = format!("its last {PAGES} MB hold no report, and it goes on before them");
-    Err(CloudError::local("logs:GetLogEvents", stream.name, why))
+    Ok(Said::Nothing)
 }

@@ -177,7 +177,8 @@ impl Bench<'_> {
         let next = match table.next(now, FIRE_TIMES) {
             Ok(next) => next,
             Err(error) => {
-                let runs = (table.at_once(now) == AtOnce::Runs).then_some("; it fires at once when it is switched on");
+                let at_once = !self.is_on() && table.at_once(now) == AtOnce::Runs;
+                let runs = at_once.then_some("; it fires at once when it is switched on");
                 return Fires { next: Vec::new(), note: Some(format!("{error}{}", runs.unwrap_or_default())) };
             }
         };

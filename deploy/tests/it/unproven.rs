@@ -251,9 +251,24 @@ fn a_secret_that_the_family_reads_besides_is_a_part_of_what_was_proven() {
     scene.expect(&["trigger-now"], 0);
     put("two");
     let said = scene.refusal(&["enable"]);
-    assert!(said.contains("the secrets moved since"), "{said}");
+    assert!(said.contains("the version of a secret moved since"), "{said}");
     scene.expect(&["trigger-now"], 0);
     scene.expect(&["enable"], 0);
+}
+
+#[test]
+fn a_start_that_aws_failed_to_answer_may_have_been_one() {
+    let scene = Scene::applied();
+    scene.next_script("sleep 600");
+    scene.aws.fault(&Fault::after("ecs", "RunTask").times(9)).unwrap();
+    for arguments in [&["run", "--", "look"][..], &["trigger-now"]] {
+        let output = scene.deploy(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("whether a task was started is not known"), "{said}");
+        assert!(said.contains("hint: then see whether one runs: deploy logs"), "{said}");
+        scene.expect(&["disable", "--stop-running"], 0);
+    }
 }
 
 #[test]
