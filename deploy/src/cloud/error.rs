@@ -30,8 +30,8 @@ impl std::fmt::Display for CloudError {
             | ErrorKind::Conflict
             | ErrorKind::Invalid
             | ErrorKind::Moved
-            | ErrorKind::Throttled
             | ErrorKind::Failing
+            | ErrorKind::Throttled
             | ErrorKind::Other => {
                 write!(f, "{action} {thing}: {said}")
             }
@@ -56,10 +56,10 @@ pub enum ErrorKind {
     Unreachable,
     /// It is not any more as the plan saw it.
     Moved,
-    /// AWS was asked too often.
-    Throttled,
     /// AWS itself failed: whether the call took effect, nobody knows.
     Failing,
+    /// AWS was asked too often.
+    Throttled,
     /// Anything else.
     Other,
 }

@@ -120,8 +120,10 @@ impl<'a> OneOff<'a> {
             Ok(Err(Interrupted)) => Ok(Err(NotStarted::Interrupted)),
             Err(error) => {
                 // What was refused is not there, and what somebody else made stays; a lost answer may be one to a yes.
-                let lost = [ErrorKind::Unreachable, ErrorKind::Failing, ErrorKind::Throttled, ErrorKind::Other];
-                if lost.contains(&error.kind) {
+                if matches!(
+                    error.kind,
+                    ErrorKind::Unreachable | ErrorKind::Failing | ErrorKind::Throttled | ErrorKind::Other
+                ) {
                     self.delete().await;
                 }
                 Ok(Err(NotStarted::Refused(error)))

@@ -114,7 +114,8 @@ async fn of_windows(
     let open: Vec<_> = windows
         .iter()
         .filter(|window| {
-            let reported = known.iter().chain(&found.runs).filter_map(PastRun::began).any(|at| is_in(at, window));
+            let scheduled = known.iter().chain(&found.runs).filter(|run| run.report.trigger == Trigger::Scheduled);
+            let reported = scheduled.filter_map(PastRun::at).any(|at| is_in(at, window));
             let ended = found.unreported.iter().filter(|one| one.trigger == Trigger::Scheduled);
             !reported && !ended.map(|one| one.began).any(|at| is_in(at, window))
         })
@@ -154,7 +155,7 @@ enum Said {
     Gone,
 }
 
-/// The report of one stream: what comes after it may be long.
+/// The report of one stream, wherever in it: what comes after it may be long.
 async fn report_in(reports: &Reports<'_>, stream: LogStream) -> Answer<Said> {
     let mut token = None;
     for _ in 0..PAGES {
@@ -162,13 +163,10 @@ async fn report_in(reports: &Reports<'_>, stream: LogStream) -> Answer<Said> {
             Err(error) if error.kind == ErrorKind::NotFound => return Ok(Said::Gone),
             answer => answer?,
         };
-        let report = RunReport::last_of(lines.iter().map(|line| line.text.as_str())).and_then(Result::ok);
-        if let Some(report) = report {
-            return Ok(Said::Report(Box::new(report)));
-        }
-        token = before;
-        if token.is_none() {
-            break;
+        match RunReport::last_of(lines.iter().map(|line| line.text.as_str())).and_then(Result::ok) {
+            Some(report) => return Ok(Said::Report(Box::new(report))),
+            None if before.is_none() => return Ok(Said::Nothing),
+            None => token = before,
         }
     }
     Ok(Said::Nothing)
