@@ -45,13 +45,15 @@ fn run(scene: &Scene, caller: &User, arguments: &[&str]) -> (i32, String) {
 }
 
 /// Actions that these stories do not need: what is done once in the life of a job has tests of its own.
-const SELDOM: [(&str, &str); 4] = [
+const SELDOM: [(&str, &str); 5] = [
     ("plan", "scheduler:ListSchedules"),
     ("apply", "iam:DeleteRolePolicy"),
     // What a proof is compared with: without it, nobody is told that the proof will not count any more.
     ("apply", "iam:GetPolicy"),
     // Only once a fire time has passed.
     ("status", "logs:FilterLogEvents"),
+    // Only when others have written to many streams since.
+    ("history", "logs:FilterLogEvents"),
 ];
 
 /// One verb, or several in a row, that a policy is for.
