@@ -64,7 +64,7 @@ pub fn check(
             let image = container.get("image").and_then(Value::as_str).unwrap_or_default();
             if !image.contains("@sha256:") {
                 notes.push(format!(
-                    "WARNING: image {image} is named by a tag, which can move: the scheduled run may be of another image than the proven one; name it by its digest (@sha256:...)"
+                    "image {image} is a tag, which can move: a scheduled run may be of another image than the proven one; name it by its digest"
                 ));
             }
             for name in variables.filter(taken) {

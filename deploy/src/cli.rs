@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::cloud::CloudError;
 use crate::commands::{self, Context};
 use crate::exit::{Exit, Stop};
 use crate::explain;
@@ -182,12 +181,11 @@ async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Verb::Disable(args) if args.schedule.is_some() => return commands::disable::named(&cli.global, args).await,
         verb => verb,
     };
-    let context = Context::new(&cli.global).await?;
-    if verb.reads_the_document()
-        && let Some(Err(unusable)) = &context.job.task_definition
-    {
-        return Err(Stop::from(unusable).into());
-    }
+    let context = prepared(&cli.global, &verb).await.inspect_err(|error| {
+        if let Verb::TriggerNow(args) = &verb {
+            args.tell(error);
+        }
+    })?;
     match verb {
         Verb::Init(_) | Verb::Completions(_) => Ok(Exit::Done), // told above
         Verb::Plan(args) => commands::plan::run(&context, args).await,
@@ -208,14 +206,18 @@ async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     }
 }
 
+async fn prepared(global: &Global, verb: &Verb) -> anyhow::Result<Context> {
+    let context = Context::new(global).await?;
+    match &context.job.task_definition {
+        Some(Err(unusable)) if verb.reads_the_document() => Err(Stop::from(unusable).into()),
+        _ => Ok(context),
+    }
+}
+
 /// Prints an error with its causes, and its way out.
 fn report(error: &anyhow::Error) -> Exit {
     err!("error: {error:#}");
-    let (exit, hint) = match (error.downcast_ref::<Stop>(), error.downcast_ref::<CloudError>()) {
-        (Some(stop), _) => (stop.exit, stop.hint.clone()),
-        (None, Some(error)) => (Exit::Failed, explain::hint(error)),
-        (None, None) => (Exit::Failed, String::new()),
-    };
+    let (exit, hint) = explain::way_out(error);
     for line in hint.lines() {
         err!("hint: {line}");
     }
@@ -237,6 +239,7 @@ fn log_to_stderr() {
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
         // Else a line that stderr does not take is reported to stderr, by a macro that panics.
         .log_internal_errors(false)
         .try_init();

@@ -146,6 +146,14 @@ pub enum Proof {
     ExitCode,
 }
 
+/// Whether a job may be called so.
+pub fn is_job_name(text: &str) -> bool {
+    is_name(text, "-_", JOB_NAME)
+}
+
+/// How long the name of a job may be.
+pub const JOB_NAME: usize = 40;
+
 impl Config {
     /// Parses the text of `deploy.toml`. `path` names it in errors, and is where the files that it names are looked for.
     pub fn parse(text: &str, path: &std::path::Path) -> anyhow::Result<Config> {

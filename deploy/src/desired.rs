@@ -89,7 +89,7 @@ impl Desired {
         let role = match &job.schedule.role {
             Some(arn) => WantedRole { name: role_name(arn).to_owned(), arn: arn.clone(), ours: false, path, boundary },
             None => {
-                let name = format!("{}-scheduler", job.name);
+                let name = made_role(&job.name);
                 let arn = format!("arn:{partition}:iam::{account}:role{path}{name}");
                 WantedRole { arn, name, ours: true, path, boundary }
             }
@@ -279,6 +279,11 @@ impl Desired {
     pub fn target_arn(&self) -> String {
         format!("arn:{}:scheduler:::aws-sdk:ecs:runTask", self.partition)
     }
+}
+
+/// The name of the role that is made and kept for a job's schedule.
+pub fn made_role(job: &str) -> String {
+    format!("{job}-scheduler")
 }
 
 /// The name in a role's ARN, behind its path; a bare name is its own.

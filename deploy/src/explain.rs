@@ -1,15 +1,28 @@
 //! What a refusal of AWS probably means, and the way out.
 
 use crate::cloud::{CloudError, ErrorKind};
+use crate::exit::{Exit, Stop};
 
 /// Scheduler's words while IAM has not told it of a new role yet, and for ever when the trust policy is wrong.
 pub const CANNOT_ASSUME: &str = "must allow AWS EventBridge Scheduler to assume the role";
+
+/// How a service calls a fault of its own.
+const FAULTS: [&str; 4] = ["InternalServer", "InternalFailure", "ServiceUnavailable", "ServerException"];
 
 /// Whether the failure may go away by itself because IAM needs time to tell the other services.
 pub fn may_be_propagation(error: &CloudError) -> bool {
     error.said.contains(CANNOT_ASSUME)
         || error.said.contains("ECS was unable to assume the role")
         || (error.kind == ErrorKind::NotFound && error.action == "iam:PutRolePolicy")
+}
+
+/// How the program ends with an error, and the way out.
+pub fn way_out(error: &anyhow::Error) -> (Exit, String) {
+    match (error.downcast_ref::<Stop>(), error.downcast_ref::<CloudError>()) {
+        (Some(stop), _) => (stop.exit, stop.hint.clone()),
+        (None, Some(error)) => (Exit::Failed, hint(error)),
+        (None, None) => (Exit::Failed, String::new()),
+    }
 }
 
 /// The likely cause and the way out, in a sentence or two.
@@ -32,6 +45,7 @@ pub fn hint(error: &CloudError) -> String {
         return hint.to_owned();
     }
     match kind {
+        ErrorKind::Denied if thing == "the caller" => format!("allow {action} to the caller"),
         ErrorKind::Denied => format!("allow {action} on {thing} to the caller"),
         ErrorKind::NoCredentials => {
             "log in (aws sso login), choose a profile with --profile, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY".to_owned()
@@ -46,8 +60,16 @@ pub fn hint(error: &CloudError) -> String {
             format!("{thing} is not there, or no longer; `deploy plan` says whether the job's log group is")
         }
         ErrorKind::NotFound => format!("{thing} was there a moment ago; look again with `deploy plan`"),
+        ErrorKind::Failing => {
+            "AWS itself failed, and the call may have taken effect all the same: look with `deploy status`, then try again"
+                .to_owned()
+        }
         ErrorKind::Moved => {
             "another operator or a pipeline works on the same job: find out who, then look again with `deploy plan`".to_owned()
+        }
+        ErrorKind::Throttled => "AWS is asked too often, by all of this account together: wait a minute, then say it again".to_owned(),
+        ErrorKind::Other if FAULTS.iter().any(|word| said.contains(word)) => {
+            "that is a fault at AWS, short as a rule: wait a minute, then say it again".to_owned()
         }
         ErrorKind::Invalid | ErrorKind::Other => "AWS's own words above are all that is known".to_owned(),
     }

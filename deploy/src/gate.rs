@@ -253,7 +253,9 @@ fn reasons(closed: &[Closed]) -> String {
 }
 
 fn ended(void: &Void) -> String {
-    void.ending.as_ref().map_or_else(|| ": its end was not seen".to_owned(), |ending| format!(": {ending}"))
+    void.ending
+        .as_ref()
+        .map_or_else(|| ": its end was not seen, or could not be kept".to_owned(), |ending| format!(": {ending}"))
 }
 
 /// Fields for a person.

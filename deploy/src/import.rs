@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::model::run_task::{CapacityProvider, OCCURRENCE_VARIABLE, TRIGGER_VARIABLE};
+use crate::desired::{made_role, role_name};
+use crate::model::run_task::{CapacityProvider, OCCURRENCE_VARIABLE, RunTask, TRIGGER_VARIABLE};
 use crate::model::{Network, Schedule, TaskDefinition};
 
 /// What was found, and what a person should know of it.
@@ -37,6 +38,8 @@ pub struct Found {
     pub network: Option<Network>,
     /// When it fires.
     pub timing: Option<FoundTiming>,
+    /// Whether `deploy` made the schedule, for this very job.
+    pub is_ours: bool,
     /// The secrets that the container has already: (variable, parameter).
     pub secrets: Vec<(String, String)>,
     /// What a person should know.
@@ -54,6 +57,8 @@ pub struct FoundTiming {
     pub group: String,
     /// The role.
     pub role: Option<String>,
+    /// The path of the role that `deploy` made.
+    pub role_path: Option<String>,
     /// The retries and for how many seconds.
     pub retries: Option<(u64, u64)>,
     /// The dead-letter queue.
@@ -137,8 +142,16 @@ impl Found {
         }
         let Some(container) = containers.first() else { return };
         self.left_out("the container's overrides", container, &["name", "command", "environment"]);
-        self.container = text(container, "name").map(str::to_owned);
-        self.command = texts(member(container, "command")).collect();
+        if self.container.is_none() {
+            self.container = text(container, "name").map(str::to_owned);
+        }
+        let (hidden, command): (Vec<_>, Vec<_>) = texts(member(container, "command"))
+            .partition(|word| word.split_once('=').is_some_and(|(name, value)| looks_secret(name, value)));
+        self.command = command;
+        for word in hidden {
+            let name = word.split('=').next().unwrap_or_default();
+            self.notes.push(format!("{name} of the command was left out: its value looks like a secret"));
+        }
         for variable in member(container, "environment").as_array().into_iter().flatten() {
             let (name, value) =
                 (text(variable, "name").unwrap_or_default(), text(variable, "value").unwrap_or_default());
@@ -148,7 +161,7 @@ impl Found {
                 self.notes.push(format!(
                     "variable {name} was left out: Scheduler fills it in, and a proven run could not have it"
                 ));
-            } else if looks_secret(name) {
+            } else if looks_secret(name, value) {
                 self.notes.push(format!(
                     "variable {name} was left out: it looks like a secret, and its value is readable by many"
                 ));
@@ -170,14 +183,33 @@ impl Found {
         if group == "default" {
             let what = "it stays in the group default, which is nobody's; the job's own schedule will be another one, in a group of its own";
             self.notes.push(format!("{what}: remove the old one before the new one is enabled, or both fire"));
+        } else if name != self.job {
+            let what = "it stays in its group: a schedule cannot be renamed, and the job's own will be another one";
+            self.notes.push(format!(
+                "{what}, {0}/{0}: remove the old one before the new one is enabled, or both fire",
+                self.job
+            ));
         }
+        for bound in ["StartDate", "EndDate"].into_iter().filter(|bound| schedule.0.contains_key(*bound)) {
+            self.notes.push(format!("its {bound} was left out: there is no key for it here, and apply takes it away"));
+        }
+        if let Some(action) = schedule.text("ActionAfterCompletion").filter(|action| *action != "NONE") {
+            self.notes.push(format!("its ActionAfterCompletion is {action}: apply takes that away"));
+        }
+        let role = target["RoleArn"].as_str();
+        self.is_ours = RunTask::from_scheduler_input(schedule.input().unwrap_or_default())
+            .is_ok_and(|run_task| run_task.parts().job == self.job && name == self.job);
+        let made = role.filter(|arn| self.is_ours && role_name(arn) == made_role(&self.job));
+        let path = made.and_then(|arn| Some(arn.split_once(":role")?.1.strip_suffix(role_name(arn))?.to_owned()));
         let retry = &target["RetryPolicy"];
         let retries = retry["MaximumRetryAttempts"].as_u64().zip(retry["MaximumEventAgeInSeconds"].as_u64());
         self.timing = Some(FoundTiming {
             cron: cron.map(str::to_owned),
             timezone: schedule.text("ScheduleExpressionTimezone").unwrap_or("UTC").to_owned(),
-            group,
-            role: target["RoleArn"].as_str().map(str::to_owned),
+            // Taken over, it would make the old schedule ours, and leave it firing.
+            group: if name == self.job { group } else { String::new() },
+            role: role.filter(|_| made.is_none()).map(str::to_owned),
+            role_path: path.filter(|path| path != "/"),
             // AWS reports its own defaults where nothing was said.
             retries: retries.filter(|both| *both != (185, 86_400)),
             dead_letter_queue: target["DeadLetterConfig"]["Arn"].as_str().map(str::to_owned),
@@ -186,7 +218,7 @@ impl Found {
     }
 
     /// What the family's newest revision says.
-    pub fn add_definition(&mut self, definition: &TaskDefinition) {
+    pub fn add_definition(&mut self, definition: &TaskDefinition) -> Result<(), String> {
         let containers = definition.members.get("containerDefinitions").and_then(Value::as_array);
         let names: Vec<_> = containers.into_iter().flatten().filter_map(|c| c["name"].as_str()).collect();
         if self.container.is_none() {
@@ -197,6 +229,9 @@ impl Found {
             }
         }
         let container = self.container.as_ref().and_then(|name| definition.container(name));
+        if let (Some(name), None) = (&self.container, container) {
+            return Err(format!("family {} has no container {name:?}, but {}", self.family, names.join(", ")));
+        }
         let secrets = container.and_then(|container| container.get("secrets")).and_then(Value::as_array);
         for secret in secrets.into_iter().flatten() {
             let (name, from) =
@@ -208,6 +243,7 @@ impl Found {
             };
             self.secrets.push((name.to_owned(), parameter));
         }
+        Ok(())
     }
 
     /// The file.
@@ -277,6 +313,9 @@ impl Found {
         if let Some(role) = &timing.role {
             writeln!(out, "role = {}  # used as it is; without this line one is made and kept", quoted(role))?;
         }
+        if let Some(path) = &timing.role_path {
+            writeln!(out, "role_path = {}", quoted(path))?;
+        }
         if let Some((retries, seconds)) = timing.retries {
             writeln!(out, "retries = {retries}\nretry_for = \"{}m\"", seconds.div_ceil(60))?;
         }
@@ -286,11 +325,16 @@ impl Found {
         if let Some(queue) = &timing.dead_letter_queue {
             writeln!(out, "dead_letter_queue = {}", quoted(queue))?;
         }
-        if !self.secrets.is_empty() {
-            writeln!(
+        match self.is_ours {
+            _ if self.secrets.is_empty() => {}
+            true => writeln!(
+                out,
+                "\n# The container has these secrets. Uncomment those of this job: one that `deploy` has kept and that is not here is taken out."
+            )?,
+            false => writeln!(
                 out,
                 "\n# The container has these secrets already, and they stay. Uncomment one for `deploy` to keep it; --adopt takes it over."
-            )?;
+            )?,
         }
         for (env, parameter) in &self.secrets {
             writeln!(out, "# [[job.{job}.secret]]\n# env = {}\n# parameter = {}", quoted(env), quoted(parameter))?;
@@ -322,9 +366,12 @@ fn texts(value: &Value) -> impl Iterator<Item = String> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned)
 }
 
-fn looks_secret(name: &str) -> bool {
+/// By its name, or because its value is an address with a password in it.
+fn looks_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    ["KEY", "SECRET", "TOKEN", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|word| name.contains(word))
+    let words = ["KEY", "SECRET", "TOKEN", "PASS", "PWD", "CREDENTIAL", "AUTH", "PRIVATE"];
+    let user = value.split_once("://").and_then(|(_, rest)| rest.split(['/', '?']).next()?.rsplit_once('@'));
+    words.iter().any(|word| name.contains(word)) || user.is_some_and(|(user, _)| user.contains(':'))
 }
 
 /// A string of JSON is a basic string of TOML.

@@ -2,6 +2,8 @@
 
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
+use crate::run::readable::quoted;
+
 /// A call that AWS refused, or that never reached it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CloudError {
@@ -28,6 +30,8 @@ impl std::fmt::Display for CloudError {
             | ErrorKind::Conflict
             | ErrorKind::Invalid
             | ErrorKind::Moved
+            | ErrorKind::Failing
+            | ErrorKind::Throttled
             | ErrorKind::Other => {
                 write!(f, "{action} {thing}: {said}")
             }
@@ -52,6 +56,10 @@ pub enum ErrorKind {
     Unreachable,
     /// It is not any more as the plan saw it.
     Moved,
+    /// AWS itself failed: whether the call took effect, nobody knows.
+    Failing,
+    /// AWS was asked too often.
+    Throttled,
     /// Anything else.
     Other,
 }
@@ -79,7 +87,7 @@ impl CloudError {
                     kind @ ErrorKind::NoCredentials => {
                         (kind, format!("AWS does not take these credentials: {code}: {message}"))
                     }
-                    kind => (kind, format!("{code}: {message}")),
+                    kind => (kind, quoted(&format!("{code}: {message}"))),
                 }
             }
             other => not_sent(&chain(other)),
@@ -116,12 +124,19 @@ impl ErrorKind {
             "SignatureDoesNotMatch",
         ]) {
             ErrorKind::NoCredentials
+        } else if has(&["Throttl", "TooManyRequests", "TooManyUpdates", "RequestLimitExceeded"])
+            || message.contains("Rate exceeded")
+        {
+            ErrorKind::Throttled
         } else if has(&["NotFound", "NoSuchEntity", "InvalidResourceId"])
             || message.contains("Unable to describe task definition")
         {
             ErrorKind::NotFound
         } else if has(&["AlreadyExists", "Conflict", "ConcurrentModification"]) {
             ErrorKind::Conflict
+        } else if has(&["ServerException", "InternalServer", "InternalFailure", "InternalError", "ServiceUnavailable"])
+        {
+            ErrorKind::Failing
         } else if has(&["Validation", "Invalid", "Malformed", "ClientException"]) {
             ErrorKind::Invalid
         } else {

@@ -1,6 +1,7 @@
 //! The parameter that holds a job's receipt.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use aws_sdk_ssm::types::{Parameter, ParameterType, ResourceTypeForTagging, Tag};
 
@@ -19,6 +20,8 @@ pub enum ReceiptWriteError {
 }
 
 const READ: &str = "ssm:GetParameters";
+/// How many names GetParameters takes.
+const MOST: usize = 10;
 
 impl Receipts for Aws {
     async fn receipts(&self, names: [&str; 2]) -> Answer<[Option<String>; 2]> {
@@ -35,6 +38,19 @@ impl Aws {
     /// The text of the receipt and the version of its parameter.
     pub async fn receipt_version(&self, name: &str) -> Answer<(String, i64)> {
         self.texts(&[name]).await?.remove(name).ok_or_else(|| CloudError::not_found(READ, name))
+    }
+
+    /// Whether each of these versions of a receipt is there and has this text.
+    pub async fn all_hold(&self, name: &str, versions: RangeInclusive<i64>, text: &str) -> Answer<bool> {
+        let selectors: Vec<_> = versions.map(|version| format!("{name}:{version}")).collect();
+        let wanted = selectors.len();
+        if !(1..=MOST).contains(&wanted) {
+            return Ok(false);
+        }
+        let answer = self.ssm.get_parameters().set_names(Some(selectors)).send().await;
+        let found = answer.map_err(|error| CloudError::new(READ, name, &error))?;
+        let found = found.parameters();
+        Ok(found.len() == wanted && found.iter().all(|version| version.value() == Some(text)))
     }
 
     /// Texts with their versions, by name. Plain strings: reading them needs no right to decrypt. A name that is not there is no error.

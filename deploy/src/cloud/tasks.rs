@@ -8,6 +8,7 @@ use aws_sdk_ecs::types::{
 use super::{Aws, CloudError};
 use crate::model::run_task::{CapacityProvider, Launch, Run};
 use crate::model::task::{self, Container, Failure, Moment, Task, TaskEvent};
+use crate::run::readable::quoted;
 
 impl Aws {
     /// RunTask. The client token makes a repeated call start no second task. An answer of 200 without a task is the inner error:
@@ -137,14 +138,14 @@ fn of_sdk(task: &aws_sdk_ecs::types::Task) -> Task {
         platform_version: task.platform_version().map(str::to_owned),
         status: text(task.last_status()),
         stop_code: task.stop_code().map(|code| code.as_str().to_owned()),
-        stopped_reason: task.stopped_reason().map(str::to_owned),
+        stopped_reason: task.stopped_reason().map(quoted),
         containers: task
             .containers()
             .iter()
             .map(|container| Container {
                 name: text(container.name()),
                 exit_code: container.exit_code(),
-                reason: container.reason().map(str::to_owned),
+                reason: container.reason().map(quoted),
                 image_digest: container.image_digest().map(str::to_owned),
             })
             .collect(),

@@ -8,7 +8,7 @@ use super::look::Look;
 use super::{Context, path_record};
 use crate::cloud::{ErrorKind, Receipts};
 use crate::exit::{Exit, Stop};
-use crate::fingerprint::Fingerprint;
+use crate::fingerprint::{Fingerprint, NoFingerprint};
 use crate::receipt::{Overridden, Path, Receipt, VerifiedRun, Void};
 use crate::run::ending::Ending;
 use crate::run::judge::Proven;
@@ -49,7 +49,7 @@ impl<'a> Attempt<'a> {
     ) -> anyhow::Result<Attempt<'a>> {
         // Of the world before the run: what moves while it runs will not match afterwards.
         let fingerprint = Fingerprint::of(&look.live)
-            .map_err(|error| Stop::refused(error.to_string(), format!("see more: {} plan", context.program)))?;
+            .map_err(|error| Stop::refused(error.to_string(), way_to_see(&error, &context.program, verb)))?;
         let overridden = overridden(context, look).await?;
         let (by, via_scheduler) = (look.live.identity.arn.clone(), path == Path::Scheduler);
         let void = Void { since: now(), by, ending: None, via_scheduler, overridden };
@@ -67,12 +67,8 @@ impl<'a> Attempt<'a> {
         let proof = self.look.desired.job.gate.proof;
         let by = &self.look.live.identity.arn;
         let verified = VerifiedRun::new(path, proven, proof, self.fingerprint.clone(), versions(self.look), now(), by);
-        let kept = self.keep_if_newest(&Receipt::Verified(Box::new(verified.clone()))).await;
-        kept.map(|()| verified).map_err(|error| {
-            // The verdict is the news; that it will not count comes after it.
-            out!("{}: the run is proven: {}", self.look.desired.job.name, proven.task().arn);
-            error.context("its receipt is missing, and without one `enable` will refuse")
-        })
+        self.keep_if_newest(&Receipt::Verified(Box::new(verified.clone()))).await?;
+        Ok(verified)
     }
 
     /// Keeps that nobody watches it.
@@ -97,7 +93,8 @@ impl<'a> Attempt<'a> {
     }
 
     /// Keeps what became of a run, when it is still the newest: two may have begun at once, and then neither says anything of the
-    /// job at rest. AWS has no conditional write here; the version that the write answers shows what came between.
+    /// job at rest. AWS has no conditional write here; the version that the write answers shows what came between. An answer that is
+    /// lost is no sign of another run: the SDK writes again, and the versions between are our own.
     async fn keep_if_newest(&self, receipt: &Receipt) -> anyhow::Result<()> {
         let (context, look, begun) = (self.context, self.look, &self.begun);
         let name = &look.desired.receipt_parameter;
@@ -112,8 +109,17 @@ impl<'a> Attempt<'a> {
         if (&text, version) != (&begun.text, begun.version) {
             return Err(overtaken().into());
         }
-        let kept = keep(context, look, receipt).await?;
-        if kept.version != begun.version + 1 {
+        let ours = receipt.to_text(&look.desired.owner)?;
+        let written = match keep(context, look, receipt).await {
+            Ok(kept) => kept.version,
+            Err(error) => match context.aws.receipt_version(name).await {
+                Ok((text, version)) if text == ours => version,
+                Ok(_) | Err(_) => return Err(error),
+            },
+        };
+        // What is not seen to be ours is another's.
+        let since = begun.version + 1..=written;
+        if written != begun.version + 1 && !context.aws.all_hold(name, since, &ours).await.unwrap_or(false) {
             let ending = Some("another run was begun while it ran".to_owned());
             let (by, via_scheduler, overridden) =
                 (look.live.identity.arn.clone(), self.void.via_scheduler, self.void.overridden.clone());
@@ -144,6 +150,17 @@ async fn overridden(context: &Context, look: &Look) -> anyhow::Result<Option<Ove
         Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
         // Whoever may not read it could not keep it after the run, either.
         Err(error) => Err(error.into()),
+    }
+}
+
+/// What the run depends on, and was not seen.
+fn way_to_see(error: &NoFingerprint, program: &str, verb: &str) -> String {
+    let iam = if verb.ends_with("via-scheduler") { "trigger-via-scheduler" } else { "trigger" };
+    match error {
+        NoFingerprint::Hidden { .. } => {
+            format!("allow that to the caller: {program} iam --for {iam} prints all it takes")
+        }
+        _ => format!("see more: {program} plan"),
     }
 }
 

@@ -7,6 +7,7 @@ use clap::Args;
 
 use crate::cli::Global;
 use crate::cloud::{Aws, Schedules, TaskDefinitions, Whoami, set_region};
+use crate::config::{JOB_NAME, is_job_name};
 use crate::exit::{Exit, Stop};
 use crate::import::Found;
 
@@ -37,6 +38,10 @@ pub async fn run(global: &Global, args: InitArgs) -> anyhow::Result<Exit> {
         let what = format!("{} is there already; nothing was written", path.display());
         return Err(Stop::refused(what, "write another one: deploy init --config OTHER.toml ...").into());
     }
+    if let Some(job) = global.job.as_deref().filter(|job| !is_job_name(job)) {
+        let what = format!("--job {job:?} is no name of a job");
+        return Err(Stop::usage(what, format!("1 to {JOB_NAME} letters, digits, - and _")).into());
+    }
     let region = match args.region.clone() {
         Some(region) => region,
         None => set_region(global.profile.as_deref())
@@ -57,8 +62,11 @@ pub async fn run(global: &Global, args: InitArgs) -> anyhow::Result<Exit> {
 
 async fn look(aws: &Aws, region: String, job: Option<&str>, args: InitArgs) -> anyhow::Result<Found> {
     let account = aws.identity().await?.account;
-    let mut found = Found { account, region, container: args.container, ..Found::default() };
-    let mut name = args.family.clone().unwrap_or_default();
+    let named = args.from_schedule.as_deref().or(args.family.as_deref()).unwrap_or_default();
+    let named = named.rsplit('/').next().unwrap_or(named);
+    let legal = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    let job = job.map_or_else(|| named.chars().map(legal).take(JOB_NAME).collect(), str::to_owned);
+    let mut found = Found { account, region, job, container: args.container, ..Found::default() };
     if let Some(full_name) = &args.from_schedule {
         let (group, schedule) = full_name.split_once('/').unwrap_or(("default", full_name));
         let live = aws.schedule(group, schedule).await?;
@@ -68,18 +76,17 @@ async fn look(aws: &Aws, region: String, job: Option<&str>, args: InitArgs) -> a
                 "start from cluster and family: deploy init --cluster NAME --family NAME",
             )
         })?;
-        name = schedule.to_owned();
     } else {
         found.cluster = args.cluster.unwrap_or_default();
         found.family = args.family.unwrap_or_default();
     }
     // A cluster that is not there is better noticed now.
     aws.cluster_status(&found.cluster).await?;
-    found.add_definition(&aws.task_definition(&found.family).await?);
+    found
+        .add_definition(&aws.task_definition(&found.family).await?)
+        .map_err(|why| Stop::failed(why, "name one of them: --container NAME"))?;
     if found.network.is_none() {
         found.network = aws.service_network(&found.cluster, &found.family).await?;
     }
-    let legal = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
-    found.job = job.map_or_else(|| name.chars().map(legal).take(40).collect(), str::to_owned);
     Ok(found)
 }

@@ -121,9 +121,8 @@ async fn past_runs(context: &Context, look: &Look, clock: Timestamp) -> Past {
     };
     // What has been seen already is not looked for again.
     let schedule = look.live.schedule.present();
-    let is_seen =
-        |window| recent.iter().any(|run| schedule.is_some_and(|one| run.is_by(one)) && is_within(run, window));
-    let missing: Vec<_> = windows.into_iter().filter(|window| !is_seen(*window)).collect();
+    let is_seen = |due| recent.iter().any(|run| schedule.is_some_and(|one| run.is_by(one)) && run.at() == Some(due));
+    let missing: Vec<_> = windows.into_iter().filter(|(due, _)| !is_seen(*due)).collect();
     match reports.within(&missing).await {
         Err(error) => dark(recent, why(&error)),
         Ok(_) if look.desired.job.gate.proof == Proof::ExitCode && recent.is_empty() => Past {
@@ -151,10 +150,6 @@ fn windows(look: &Look, clock: Timestamp) -> Vec<(Timestamp, Timestamp)> {
     let longest = LONGEST_RUN + SignedDuration::try_from(patience(&table)).unwrap_or(LONGEST_RUN);
     let last = table.last(clock, OCCURRENCES).unwrap_or_default();
     last.into_iter().map(|due| (due, due.checked_add(longest).map_or(clock, |end| end.min(clock)))).collect()
-}
-
-fn is_within(run: &PastRun, (from, to): (Timestamp, Timestamp)) -> bool {
-    run.began().is_some_and(|began| (from..=to).contains(&began))
 }
 
 /// The tasks of the job that run, whoever started them.

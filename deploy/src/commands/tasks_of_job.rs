@@ -4,7 +4,7 @@ use futures_util::future::try_join_all;
 
 use super::Context;
 use crate::check;
-use crate::cloud::{CloudError, ErrorKind, Schedules, TaskDefinitions, Whoami};
+use crate::cloud::{Answer, CloudError, ErrorKind, Schedules, TaskDefinitions, Whoami};
 use crate::desired::Desired;
 use crate::exit::Stop;
 use crate::model::log::LogStream;
@@ -92,7 +92,7 @@ pub async fn ours(context: &Context, desired: &Desired, reference: &str) -> anyh
 }
 
 /// The job's tasks that run: by whom each was started, and its ARN.
-pub async fn running(context: &Context, cluster: &str, job: &str) -> anyhow::Result<Vec<(Starter, String)>> {
+pub async fn running(context: &Context, cluster: &str, job: &str) -> Answer<Vec<(Starter, String)>> {
     let calls = Starter::ALL.map(|starter| async move {
         let arns = context.aws.running_tasks(cluster, &starter.started_by(job)).await?;
         Ok::<Vec<_>, CloudError>(arns.into_iter().map(|arn| (starter, arn)).collect())

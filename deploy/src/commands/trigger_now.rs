@@ -1,14 +1,15 @@
 //! `deploy trigger-now`: run the job once with the schedule's own Input, and keep the receipt if it proves itself.
 
-use anyhow::Context as _;
 use clap::Args;
 
 use super::Context;
 use super::attempt::Attempt;
 use super::look::Look;
 use super::tasks_of_job::{occurrence, running, started_by};
+use super::verdict::Verdict;
 use super::watched::{self, Waiting, aws_command, say_how_to_attach, say_started, unknown_start};
 use super::{path_record, verdict, via_scheduler};
+use crate::cloud::Answer;
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::model::run_task::{Run, Starter};
@@ -39,8 +40,22 @@ pub struct TriggerNowArgs {
     print_aws_cli: bool,
 }
 
+impl TriggerNowArgs {
+    /// A program waits for its document whatever happens.
+    pub fn tell(&self, error: &anyhow::Error) {
+        if self.json {
+            verdict::failed(error);
+        }
+    }
+}
+
 /// Carries the verb out.
 pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit> {
+    let verdict = Verdict::new(context, if args.via_scheduler { via_scheduler::VERB } else { VERB }, args.json);
+    verdict.end(carry_out(context, &args, &verdict).await)
+}
+
+async fn carry_out(context: &Context, args: &TriggerNowArgs, verdict: &Verdict<'_>) -> anyhow::Result<Exit> {
     let look = Look::at(context, &Wish::default()).await?;
     let scheduled = look.scheduled_run(context)?;
     let run = scheduled.manual(occurrence());
@@ -54,77 +69,59 @@ pub async fn run(context: &Context, args: TriggerNowArgs) -> anyhow::Result<Exit
     let interrupt = Interrupt::listen();
     if args.via_scheduler {
         path_record::keep_scheduled(context, &look).await;
-        return via_scheduler::run(context, &look, &scheduled, args.waiting.timeout, args.json).await;
+        return via_scheduler::run(context, &look, &scheduled, args.waiting.timeout, verdict).await;
     }
     let one_off = OneOff::new(&context.aws, look.schedule(context)?, &scheduled);
     via_scheduler::refuse_while_awaited(context, &one_off, VERB).await?;
     path_record::keep_scheduled(context, &look).await;
     if interrupt.came() {
-        return Err(verdict::not_begun(context, VERB, &Ending::Interrupted, args.json).into());
+        return Err(verdict.not_begun(&Ending::Interrupted).into());
     }
     let attempt = Attempt::begin(context, &look, VERB, Path::Direct).await?;
     let started = start(&context.aws, &run, ROLE_PROPAGATION).await.map_err(|error| unknown_start(context, error))?;
-    let (task, judged) = match started {
+    let judged = match started {
         Ok(task) => {
             say_started(&task, &run);
-            let arn = task.arn.clone();
+            verdict.is_of(&task.arn);
             if args.waiting.no_wait {
-                return leave_it(context, &look, attempt, &task, args.json).await;
+                attempt.unwatched().await?;
+                verdict.left();
+                say_how_to_attach(context, &task);
+                err!("note: a run that is not watched proves nothing, and no earlier one counts any more");
+                return Ok(Exit::Done);
             }
             let judged = watched::to_its_end(context, &look, &run, task, args.waiting.timeout).await;
-            (Some(arn), alone(context, &run, judged).await?)
+            alone(context, &run, judged).await
         }
-        Err(ending) => (None, Err(ending)),
+        Err(ending) => Err(ending),
     };
     match judged {
         Ok(proven) => {
-            let verified = attempt.proven(Path::Direct, &proven).await?;
-            verdict::proven(context, &look, &proven, &verified, args.json).await;
+            let kept = attempt.proven(Path::Direct, &proven).await;
+            let verified = kept.map_err(|error| verdict.not_kept(&proven, error))?;
+            verdict.proven(&look, &proven, &verified).await;
             Ok(Exit::Done)
         }
         Err(ending) => {
             let newest = attempt.ended(&ending).await;
-            Err(verdict::not_proven(context, VERB, task.as_deref(), &ending, newest, args.json).into())
+            Err(verdict.not_proven(&ending, newest).into())
         }
     }
 }
 
-/// `--no-wait`.
-async fn leave_it(
-    context: &Context,
-    look: &Look,
-    attempt: Attempt<'_>,
-    task: &Task,
-    json: bool,
-) -> anyhow::Result<Exit> {
-    attempt.unwatched().await?;
-    if json {
-        verdict::left(&look.desired.job.name, &task.arn);
-    }
-    say_how_to_attach(context, task);
-    err!("note: a run that is not watched proves nothing, and no earlier one counts any more");
-    Ok(Exit::Done)
-}
-
 /// What was started while this run was under way, by the schedule, by another operator or by what a killed `trigger-now` left behind,
 /// was refused by nobody. What an operator runs with other arguments is none of it: it may be a look at the ledger.
-pub async fn alone(
-    context: &Context,
-    run: &Run,
-    judged: Result<Proven, Ending>,
-) -> anyhow::Result<Result<Proven, Ending>> {
-    let Ok(proven) = judged else { return Ok(judged) };
-    let beside = beside(context, run, proven.task()).await;
-    let beside =
-        beside.context("whether another task ran beside this one was not seen, and so the run earns no receipt")?;
-    Ok(match beside {
-        None => Ok(proven),
-        Some((starter, task)) => Err(Ending::Beside { task, started: started_by(starter) }),
-    })
+pub async fn alone(context: &Context, run: &Run, judged: Result<Proven, Ending>) -> Result<Proven, Ending> {
+    let proven = judged?;
+    match beside(context, run, proven.task()).await {
+        Ok(None) => Ok(proven),
+        Ok(Some((starter, task))) => Err(Ending::Beside { task, started: started_by(starter) }),
+        Err(error) => Err(Ending::BesideNotSeen(error)),
+    }
 }
 
 /// A task of the job that runs, or ran for a part of the time of this one.
-async fn beside(context: &Context, run: &Run, own: &Task) -> anyhow::Result<Option<(Starter, String)>> {
+async fn beside(context: &Context, run: &Run, own: &Task) -> Answer<Option<(Starter, String)>> {
     let task = run.task();
     let running = running(context, &task.cluster, &task.job).await?;
     let is_other = |starter: Starter, arn: &str| starter != Starter::Run && arn != own.arn;

@@ -8,7 +8,8 @@ use super::Context;
 use super::attempt::Attempt;
 use super::look::Look;
 use super::trigger_now::alone;
-use super::{path_record, verdict, verify, watched};
+use super::verdict::Verdict;
+use super::{path_record, verify, watched};
 use crate::cloud::{Answer, ErrorKind};
 use crate::desired::SCHEDULER_POLICY_NAME;
 use crate::exit::{Exit, Stop};
@@ -21,10 +22,10 @@ use crate::run::ending::{Ending, Way};
 use crate::run::judge::Proven;
 use crate::run::readable::readable;
 use crate::run::scheduled::{Made, NotStarted, OneOff};
-use crate::verify::{Check, Verdict, checks, dead_letter_queue};
+use crate::verify::{self as checked, Check, checks, dead_letter_queue};
 
 /// How a person says it again.
-const VERB: &str = "trigger-now --via-scheduler";
+pub(super) const VERB: &str = "trigger-now --via-scheduler";
 
 /// From the one-off schedule to the receipt.
 pub async fn run(
@@ -32,7 +33,7 @@ pub async fn run(
     look: &Look,
     task: &RunTask,
     timeout: Duration,
-    json: bool,
+    verdict: &Verdict<'_>,
 ) -> anyhow::Result<Exit> {
     path_record::refuse_foreign(context, look).await?;
     let one_off = OneOff::new(&context.aws, look.schedule(context)?, task);
@@ -47,7 +48,7 @@ pub async fn run(
         }
         Err(not_started) => {
             let ending = not_taken(context, look, not_started);
-            return Err(verdict::not_begun(context, VERB, &ending, json).into());
+            return Err(verdict.not_begun(&ending).into());
         }
     };
     let attempt = match Attempt::begin(context, look, VERB, Path::Scheduler).await {
@@ -57,17 +58,18 @@ pub async fn run(
             return Err(error);
         }
     };
-    match start_and_watch(context, look, &one_off, made, timeout).await? {
+    match start_and_watch(context, look, &one_off, made, timeout, verdict).await {
         Ok(proven) => {
             let recorded = path_record::keep_proven(context, look, attempt.fingerprint(), &proven).await;
-            let verified = attempt.proven(Path::Scheduler, &proven).await?;
-            verdict::proven(context, look, &proven, &verified, json).await;
+            let kept = attempt.proven(Path::Scheduler, &proven).await;
+            let verified = kept.map_err(|error| verdict.not_kept(&proven, error))?;
+            verdict.proven(look, &proven, &verified).await;
             let what = "the run is proven, and that the scheduled path is could not be recorded";
             recorded.map_err(|error| error.context(what)).map(|()| Exit::Done)
         }
-        Err(Unproven { task, ending }) => {
+        Err(ending) => {
             let newest = attempt.ended(&ending).await;
-            Err(verdict::not_proven(context, VERB, task.as_deref(), &ending, newest, json).into())
+            Err(verdict.not_proven(&ending, newest).into())
         }
     }
 }
@@ -98,7 +100,9 @@ fn awaited(context: &Context, one_off: &OneOff<'_>, verb: &str) -> Stop {
 fn not_taken(context: &Context, look: &Look, not_started: NotStarted) -> Ending {
     let error = match not_started {
         NotStarted::Refused(error) => error,
-        NotStarted::Interrupted | NotStarted::Detached(_) | NotStarted::Nothing { .. } => return Ending::Interrupted,
+        NotStarted::Interrupted | NotStarted::Detached(_) | NotStarted::Unseen { .. } | NotStarted::Nothing { .. } => {
+            return Ending::Interrupted;
+        }
     };
     let mut hint = explain::hint(&error);
     if error.kind == ErrorKind::Denied {
@@ -114,40 +118,41 @@ fn not_taken(context: &Context, look: &Look, not_started: NotStarted) -> Ending 
     }
 }
 
-/// Why there is no proof: the run ended otherwise, or there was none.
-struct Unproven {
-    task: Option<String>,
-    ending: Ending,
-}
-
 async fn start_and_watch(
     context: &Context,
     look: &Look,
     one_off: &OneOff<'_>,
     made: Made,
     timeout: Duration,
-) -> anyhow::Result<Result<Proven, Unproven>> {
-    let ending = match one_off.wait_for_task(made).await? {
+    verdict: &Verdict<'_>,
+) -> Result<Proven, Ending> {
+    let not_started = match one_off.wait_for_task(made).await {
         Ok((run, task)) => {
             err!("Scheduler started {} of {}", task.arn, run.task().task_definition.family_and_revision());
-            let arn = task.arn.clone();
+            verdict.is_of(&task.arn);
             let ended = watched::to_its_end(context, look, &run, task, timeout).await;
-            let ended = alone(context, &run, ended).await?;
-            return Ok(ended.map_err(|ending| Unproven { task: Some(arn), ending }));
+            return alone(context, &run, ended).await;
         }
-        Err(NotStarted::Interrupted) => Ending::Interrupted,
-        Err(NotStarted::Detached(task)) => {
+        Err(not_started) => not_started,
+    };
+    Err(match not_started {
+        NotStarted::Interrupted => Ending::Interrupted,
+        NotStarted::Detached(task) => {
             err!("Scheduler started {} all the same", task.arn);
-            let ending = Ending::Detached { task: task.id().to_owned() };
-            return Ok(Err(Unproven { task: Some(task.arn), ending }));
+            verdict.is_of(&task.arn);
+            Ending::Detached { task: task.id().to_owned() }
         }
-        Err(NotStarted::Refused(error)) => Ending::NothingStarted { seen: error.to_string(), way: Way::NotGone },
-        Err(NotStarted::Nothing { seen, fired: None }) => Ending::NothingStarted { seen, way: Way::NotGone },
-        Err(NotStarted::Nothing { seen, fired: Some(due) }) => {
+        NotStarted::Unseen { why, task: Some(task) } => {
+            verdict.is_of(&task);
+            Ending::Unwatched { why: why.to_string(), task: task.rsplit('/').next().unwrap_or(&task).to_owned() }
+        }
+        NotStarted::Unseen { why, task: None } => Ending::StartNotSeen(why),
+        NotStarted::Refused(error) => Ending::NothingStarted { seen: error.to_string(), way: Way::NotGone },
+        NotStarted::Nothing { seen, fired: None } => Ending::NothingStarted { seen, way: Way::NotGone },
+        NotStarted::Nothing { seen, fired: Some(due) } => {
             Ending::NothingStarted { seen, way: explain(context, look, one_off, due).await }
         }
-    };
-    Ok(Err(Unproven { task: None, ending }))
+    })
 }
 
 /// What stands between Scheduler and a task, as far as it can be read: in the world as it is now, not as it was before the run.
@@ -164,15 +169,15 @@ async fn explain(context: &Context, look: &Look, one_off: &OneOff<'_>, due: Time
             let any = |verdict| checks.iter().any(|check: &Check| check.verdict == verdict);
             for Check { branch, name, verdict, found, .. } in &checks {
                 match verdict {
-                    Verdict::Ng => err!("  wrong     {branch}: {name}: {found}"),
-                    Verdict::Hidden => err!("  not seen  {branch}: {name}: {found}"),
-                    Verdict::Ok | Verdict::Skip => {}
+                    checked::Verdict::Ng => err!("  wrong     {branch}: {name}: {found}"),
+                    checked::Verdict::Hidden => err!("  not seen  {branch}: {name}: {found}"),
+                    checked::Verdict::Ok | checked::Verdict::Skip => {}
                 }
             }
-            if any(Verdict::Ng) {
+            if any(checked::Verdict::Ng) {
                 way = wrong(&now);
             } else {
-                let seen = if any(Verdict::Hidden) { ", as far as they were seen" } else { "" };
+                let seen = if any(checked::Verdict::Hidden) { ", as far as they were seen" } else { "" };
                 err!("  in order  cluster, revision, roles, trust and policies are as they should be{seen}");
             }
         }

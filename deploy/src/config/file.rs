@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use geuneul::{JobCommand, SourceName};
+use geuneul::{FLAG_PREFIX, JobCommand, SourceName};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -93,7 +93,7 @@ impl JobTable {
     pub(super) fn into_job(self, key: Spanned<String>, at: &Place<'_>, here: &Here<'_>) -> anyhow::Result<Job> {
         // The name becomes part of a role's name (64 characters) and of StartedBy (letters, digits, - and _).
         let name =
-            at.check(key, "the job's name", "a name of 1 to 40 letters, digits, - and _", |v| is_name(v, "-_", 40))?;
+            at.check(key, "the job's name", "a name of 1 to 40 letters, digits, - and _", |v| super::is_job_name(v))?;
         let command = match (self.command, self.ingest) {
             (Some(command), None) => command.into_inner(),
             (None, Some(ingest)) => {
@@ -109,6 +109,10 @@ impl JobTable {
                 return Err(at.stop(None, format!("job {name} has no command"), hint));
             }
         };
+        if command.iter().any(|one| one.starts_with(&format!("{FLAG_PREFIX}trigger"))) {
+            let what = format!("job {name} has {FLAG_PREFIX}trigger: a run by hand would be told the same");
+            return Err(at.stop(None, what, "leave it out: each run is told who started it, by INGEST_TRIGGER"));
+        }
         // A pinned file never changes: on a schedule it would be loaded again for ever.
         if let Some(argument) =
             command.iter().find(|one| one.starts_with("--ingest.sha256")).filter(|_| !self.allow_fixed)

@@ -49,7 +49,10 @@ impl SecretTable {
                 "a key's ARN, its id, or alias/NAME",
                 &here.of_any_account(),
                 |v| {
-                    (1..=256).contains(&v.len()) && v.bytes().all(|b| b.is_ascii_alphanumeric() || b":/_-".contains(&b))
+                    let whole = v.starts_with("arn:") || !v.contains(':');
+                    whole
+                        && (1..=256).contains(&v.len())
+                        && v.bytes().all(|b| b.is_ascii_alphanumeric() || b":/_-".contains(&b))
                 },
             )?),
             None => None,

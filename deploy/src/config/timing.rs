@@ -42,13 +42,17 @@ impl ScheduleTable {
                 }
                 group
             }
+            None if job == "default" => {
+                let what = "a job that is called default needs `group`: the group default is everybody's";
+                return Err(at.stop(None, what, "say group = \"NAME\" in its [job.default.schedule]"));
+            }
             None => job.to_owned(),
         };
         let role = match self.role {
             Some(role) => {
                 let legal = "the ARN of a role";
                 Some(at.check_here(role, "role", legal, here, |v| {
-                    v.starts_with("arn:") && v.contains(":iam::") && v.contains(":role/")
+                    v.starts_with("arn:") && v.contains(":iam::") && v.contains(":role/") && !v.ends_with('/')
                 })?)
             }
             None => None,

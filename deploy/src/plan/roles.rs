@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::trust::like;
 use super::{Draft, Pinned, Refusal, SCHEDULER, Sign, Step, Thing, Trust, lines, not_compared, tag_lines};
 use crate::desired::{Desired, SCHEDULER_POLICY_NAME, WantedRole, role_name};
 use crate::model::{NewRole, PolicyDocument, Role, Seen, tags};
@@ -295,11 +296,16 @@ pub fn granted_in_other_region(policy: &PolicyDocument, desired: &Desired) -> Op
     regions.find(|region| *region != desired.region).map(str::to_owned)
 }
 
-/// Whether a policy names this parameter.
+/// Whether a policy lets somebody read this parameter, by its name or by a wildcard.
 pub fn grants(policy: &PolicyDocument, arn: &str) -> bool {
     let policy = Normalisers::default().policy(policy);
-    let allows = items(&policy["Statement"]).filter(|statement| statement["Effect"] == "Allow");
-    allows.flat_map(|statement| items(&statement["Resource"])).any(|resource| resource == arn)
+    let fits = |value: &Value, text: &str| items(value).filter_map(Value::as_str).any(|pattern| like(pattern, text));
+    let reads = |statement: &&Value| {
+        let actions: Vec<_> = items(&statement["Action"]).filter_map(Value::as_str).map(str::to_lowercase).collect();
+        let is_read = |action: &String| like(action, "ssm:getparameters") || like(action, "ssm:getparameter");
+        statement["Effect"] == "Allow" && actions.iter().any(is_read)
+    };
+    items(&policy["Statement"]).filter(reads).any(|statement| fits(&statement["Resource"], arn))
 }
 
 /// The elements of a list; a single value is a list of one.

@@ -81,7 +81,7 @@ fn unmet(statement: &Value, said: &[(&str, &str)]) -> Option<String> {
 }
 
 /// Whether a text fits a pattern of IAM: `*` is any text, `?` one character.
-fn like(pattern: &str, text: &str) -> bool {
+pub(super) fn like(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<_>, Vec<_>) = (pattern.chars().collect(), text.chars().collect());
     // Row by row: which prefixes of the text fit the pattern so far.
     let mut fits = vec![false; text.len() + 1];

@@ -30,6 +30,9 @@ pub enum Ending {
         /// What was found on the way from it to the task.
         way: Way,
     },
+    /// Scheduler was to start it, and AWS did not let us see whether it did.
+    #[error("whether Scheduler started a task was not seen: {0}")]
+    StartNotSeen(CloudError),
     /// ECS forgot the task, or never knew it.
     #[error("ECS does not know the task that it started")]
     Vanished,
@@ -150,6 +153,9 @@ pub enum Ending {
         /// By whom it was started.
         started: &'static str,
     },
+    /// The same, and nobody knows.
+    #[error("the run ended well, and whether another task of the job ran beside it was not seen: {0}")]
+    BesideNotSeen(CloudError),
     /// Exit code 0, and no way to see what was done.
     #[error("the run ended with exit code 0, but its log cannot be read: {why}")]
     LogNotRead {
@@ -220,10 +226,11 @@ pub enum Way {
 
 impl Ending {
     /// The name of each, as documents for programs have it.
-    pub const NAMES: [&str; 27] = [
+    pub const NAMES: [&str; 29] = [
         "not-placed",
         "refused",
         "nothing-started",
+        "start-not-seen",
         "vanished",
         "timed-out",
         "detached",
@@ -240,6 +247,7 @@ impl Ending {
         "withheld",
         "skipped",
         "beside",
+        "beside-not-seen",
         "log-not-read",
         "no-report",
         "unreadable-report",
@@ -256,6 +264,7 @@ impl Ending {
             Ending::NotPlaced(_) => "not-placed",
             Ending::Refused(_) => "refused",
             Ending::NothingStarted { .. } => "nothing-started",
+            Ending::StartNotSeen(_) => "start-not-seen",
             Ending::Vanished => "vanished",
             Ending::TimedOut { .. } => "timed-out",
             Ending::Detached { .. } => "detached",
@@ -272,6 +281,7 @@ impl Ending {
             Ending::Withheld { .. } => "withheld",
             Ending::Skipped { .. } => "skipped",
             Ending::Beside { .. } => "beside",
+            Ending::BesideNotSeen(_) => "beside-not-seen",
             Ending::LogNotRead { .. } => "log-not-read",
             Ending::NoReport => "no-report",
             Ending::UnreadableReport { .. } => "unreadable-report",

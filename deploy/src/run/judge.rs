@@ -10,6 +10,7 @@ use geuneul::{FLAG_PREFIX, Outcome, RunReport, Trigger, outcomes_of};
 use jiff::Timestamp;
 
 use super::ending::Ending;
+use super::readable::quoted;
 use crate::config::Proof;
 use crate::model::run_task::{Launch, OCCURRENCE_VARIABLE, Run};
 use crate::model::task::{Container, Task};
@@ -123,7 +124,7 @@ fn failed(task: &Task, container: &Container, code: i32, report: &Report, proof:
             (None, Proof::RunReport) => outcomes_of(code),
             (None, Proof::ExitCode) => Vec::new(),
         },
-        error: said.and_then(|report| report.error.as_ref()).map(|error| error.message.clone()),
+        error: said.and_then(|report| report.error.as_ref()).map(|error| quoted(&error.message)),
         others: others.map(|(name, code)| format!("{name} {code}")).collect(),
     }
 }

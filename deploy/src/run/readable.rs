@@ -15,9 +15,16 @@ pub fn readable(line: &str) -> String {
     harmless(&record(line).unwrap_or_else(|| line.to_owned()))
 }
 
-/// A line without what a terminal would obey.
+/// A line without what a terminal would obey, or what would turn the line around.
 pub fn harmless(line: &str) -> String {
-    line.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
+    let obeyed = |c: char| c.is_control() && c != '\t';
+    let turns = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    line.chars().map(|c| if obeyed(c) || turns(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// What somebody else wrote, as a part of one of our lines.
+pub fn quoted(text: &str) -> String {
+    harmless(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 fn record(line: &str) -> Option<String> {
@@ -36,7 +43,7 @@ fn record(line: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::readable;
+    use super::{quoted, readable};
 
     #[test]
     fn a_record_is_shortened_and_other_lines_stay() {
@@ -47,5 +54,6 @@ mod tests {
             assert_eq!(readable(same), same);
         }
         assert_eq!(readable("\u{1b}[31mred\u{7}\tx\r\n"), "\u{fffd}[31mred\u{fffd}\tx");
+        assert_eq!(quoted("stop\u{1b}[2J\n now \u{202e}drah"), "stop\u{fffd}[2J now \u{fffd}drah");
     }
 }

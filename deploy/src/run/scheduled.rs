@@ -39,8 +39,23 @@ pub enum NotStarted {
         /// When it fired, if it did.
         fired: Option<Timestamp>,
     },
+    /// Whether something came of it was not seen.
+    Unseen {
+        /// What AWS said.
+        why: CloudError,
+        /// A task that came of it, and cannot be looked at.
+        task: Option<String>,
+    },
     /// The one-off schedule was refused.
     Refused(CloudError),
+}
+
+impl NotStarted {
+    fn unseen(why: CloudError) -> NotStarted {
+        // What cannot be described was listed, and was not there before.
+        let task = (why.action == "ecs:DescribeTasks").then(|| why.thing.clone());
+        NotStarted::Unseen { why, task }
+    }
 }
 
 /// What became of the wait.
@@ -105,7 +120,10 @@ impl<'a> OneOff<'a> {
             Ok(Err(Interrupted)) => Ok(Err(NotStarted::Interrupted)),
             Err(error) => {
                 // What was refused is not there, and what somebody else made stays; a lost answer may be one to a yes.
-                if matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Other) {
+                if matches!(
+                    error.kind,
+                    ErrorKind::Unreachable | ErrorKind::Failing | ErrorKind::Throttled | ErrorKind::Other
+                ) {
                     self.delete().await;
                 }
                 Ok(Err(NotStarted::Refused(error)))
@@ -114,27 +132,28 @@ impl<'a> OneOff<'a> {
     }
 
     /// Waits for its task, and deletes it.
-    pub async fn wait_for_task(&self, made: Made) -> Answer<Result<(Run, Task), NotStarted>> {
+    pub async fn wait_for_task(&self, made: Made) -> Result<(Run, Task), NotStarted> {
         let parts = self.task.parts();
         let family = parts.task_definition.family();
         let Made { due, starter, mut known, mut interrupt } = made;
         let waited = self.wait(&mut known, &starter, due, &mut interrupt).await;
         self.delete().await;
-        match waited? {
+        match waited.map_err(NotStarted::unseen)? {
             Waited::Task(task) => {
                 let written = task.overrides.iter().find(|one| one.name == parts.container);
                 let written = written.and_then(|one| one.environment.get(OCCURRENCE_VARIABLE));
                 // Of another job, it is a difference.
                 let written = written.and_then(|text| of_occurrence(text)).filter(|(job, _)| *job == parts.job);
                 let time = one_off::occurrence(written.map(|(_, time)| time), due);
-                Ok(Ok((self.task.via_scheduler(&time), *task)))
+                Ok((self.task.via_scheduler(&time), *task))
             }
             // It may have fired between the last look and the deletion.
             Waited::Interrupted => match self.aws.new_task(&parts.cluster, family, &starter, &mut known).await {
-                Ok(Some(task)) => Ok(Err(NotStarted::Detached(Box::new(task)))),
-                Ok(None) | Err(_) => Ok(Err(NotStarted::Interrupted)),
+                Ok(Some(task)) => Err(NotStarted::Detached(Box::new(task))),
+                Ok(None) => Err(NotStarted::Interrupted),
+                Err(why) => Err(NotStarted::unseen(why)),
             },
-            Waited::Nothing { seen, fired } => Ok(Err(NotStarted::Nothing { seen, fired: fired.then_some(due) })),
+            Waited::Nothing { seen, fired } => Err(NotStarted::Nothing { seen, fired: fired.then_some(due) }),
         }
     }
 

@@ -32,7 +32,11 @@ pub async fn start(aws: &Aws, run: &Run, patience: Duration) -> Result<Result<Ta
                 let _ = interrupt.sleep(pause).await;
                 pause = (pause * 2).min(Duration::from_secs(10));
             }
-            Err(error) if matches!(error.kind, ErrorKind::NoCredentials | ErrorKind::Unreachable) => return Err(error),
+            Err(error)
+                if matches!(error.kind, ErrorKind::NoCredentials | ErrorKind::Unreachable | ErrorKind::Failing) =>
+            {
+                return Err(error);
+            }
             Err(error) => return Ok(Err(Ending::Refused(error))),
             Ok(answer) => return Ok(answer.map_err(Ending::NotPlaced)),
         }

@@ -177,7 +177,8 @@ impl Bench<'_> {
         let next = match table.next(now, FIRE_TIMES) {
             Ok(next) => next,
             Err(error) => {
-                let runs = (table.at_once(now) == AtOnce::Runs).then_some("; it fires at once when it is switched on");
+                let at_once = !self.is_on() && table.at_once(now) == AtOnce::Runs;
+                let runs = at_once.then_some("; it fires at once when it is switched on");
                 return Fires { next: Vec::new(), note: Some(format!("{error}{}", runs.unwrap_or_default())) };
             }
         };
@@ -225,11 +226,14 @@ impl Bench<'_> {
 
     fn overdue(&mut self) -> Overdue {
         let Some(schedule) = self.found() else { return Overdue::Off };
-        let began = |is: &dyn Fn(&PastRun) -> bool| -> Vec<_> {
-            self.facts.runs.iter().filter(|run| is(run)).filter_map(PastRun::began).collect()
+        let runs = &self.facts.runs;
+        let at = |is: &dyn Fn(&PastRun) -> bool| -> Vec<_> {
+            runs.iter().filter(|run| is(run)).filter_map(PastRun::at).collect()
         };
-        let (scheduled, nobodys) = (began(&|run| run.is_by(schedule)), began(&PastRun::is_nobodys));
-        let by_hand = began(&|run| run.report.trigger == Trigger::Manual && run.report.outcome == Outcome::Succeeded);
+        let scheduled = runs.iter().filter(|run| run.is_by(schedule));
+        let scheduled: Vec<_> = scheduled.filter_map(|run| Some((run.at()?, run.began()?))).collect();
+        let nobodys = at(&PastRun::is_nobodys);
+        let by_hand = at(&|run| run.report.trigger == Trigger::Manual && run.report.outcome == Outcome::Succeeded);
         let unreported = self.facts.unreported.iter().filter(|one| one.trigger == Trigger::Scheduled);
         let (unknown, unreported): (Vec<_>, Vec<_>) = unreported.partition(|one| one.is_unknown());
         let unreported: Vec<_> = unreported.into_iter().map(|one| one.began).collect();
@@ -282,7 +286,7 @@ impl Bench<'_> {
         // A run that only looked, or had nothing to do, does not mend what failed before it.
         let run = self.facts.runs.iter().find(|run| run.did_its_work());
         let silent = self.facts.unreported.first();
-        let silent = silent.filter(|one| run.and_then(PastRun::began).is_none_or(|began| one.began > began));
+        let silent = silent.filter(|one| run.and_then(PastRun::at).is_none_or(|at| one.began > at));
         if let Some(one) = silent {
             if one.is_unknown() {
                 let at = minute(one.began);

@@ -42,8 +42,8 @@ pub struct Evidence<'a> {
     pub state: State,
     /// When.
     pub timetable: &'a Timetable,
-    /// When the scheduled runs that the log remembers began.
-    pub scheduled: &'a [Timestamp],
+    /// The scheduled runs that the log remembers: when each was due, and when it began.
+    pub scheduled: &'a [(Timestamp, Timestamp)],
     /// When the scheduled tasks began that ended without a report.
     pub unreported: &'a [Timestamp],
     /// When the runs began that call themselves scheduled and do not say of which job.
@@ -134,8 +134,9 @@ pub fn overdue(evidence: &Evidence<'_>, now: Timestamp) -> Overdue {
         Err(error) => return Overdue::Unknown { due: None, why: error.to_string() },
     };
     let last = |moments: &[Timestamp]| moments.iter().copied().filter(|began| *began >= due - SKEW).max();
-    if let Some(began) = last(scheduled) {
-        return Overdue::Ran { due, began };
+    // By the time that it was due, which Scheduler told it: one that came late is none of the next occurrence's.
+    if let Some((_, began)) = scheduled.iter().find(|(was_due, _)| *was_due >= due) {
+        return Overdue::Ran { due, began: *began };
     }
     if let (Some(began), Some(false)) = (last(unreported), running) {
         return Overdue::Unreported { due, began };

@@ -21,7 +21,7 @@ pub fn path(live: &Live, now: Option<&Fingerprint>, runs: &[PastRun]) -> PathNow
     {
         return known(true, format!("proven {} {}", minute(record.at()), record.how().words()));
     }
-    if let Some(began) = by_schedule(live, runs).and_then(PastRun::began) {
+    if let Some(began) = by_schedule(live, runs).and_then(PastRun::earliest) {
         return match is_of_today(live, now, began) {
             Ok(()) => known(true, format!("proven: the schedule itself ran the job on {}", minute(began))),
             Err(why) => {
@@ -48,7 +48,7 @@ pub fn path(live: &Live, now: Option<&Fingerprint>, runs: &[PastRun]) -> PathNow
 /// The run of the schedule itself that shows the path as it is today, and when it began.
 pub fn shown_by<'a>(live: &Live, now: &Fingerprint, runs: &'a [PastRun]) -> Option<(&'a PastRun, Timestamp)> {
     let run = by_schedule(live, runs)?;
-    let began = run.began()?;
+    let began = run.earliest()?;
     is_of_today(live, Some(now), began).ok().map(|()| (run, began))
 }
 

@@ -31,6 +31,17 @@ impl PastRun {
         self.report.started_at.parse().ok()
     }
 
+    /// When it was due or asked for, as it was told by whoever started it; else when it began. A container's clock may be wrong, and a
+    /// run may come late: this is what runs are ordered by, and by which it is told whether one has come.
+    pub fn at(&self) -> Option<Timestamp> {
+        self.occurrence().map(|(_, at)| at).or_else(|| self.began())
+    }
+
+    /// The earlier of both: whatever was so after it, the run shows nothing of.
+    pub fn earliest(&self) -> Option<Timestamp> {
+        self.at().into_iter().chain(self.began()).min()
+    }
+
     /// The job and the time of its occurrence, as it was told them.
     fn occurrence(&self) -> Option<(&str, Timestamp)> {
         let (job, time) = of_occurrence(self.report.occurrence.as_deref()?)?;
@@ -80,7 +91,7 @@ impl PastRun {
 
 /// Each run once, newest first.
 pub fn newest_first(mut runs: Vec<PastRun>) -> Vec<PastRun> {
-    runs.sort_by(|a, b| (b.began(), &b.report.run_id).cmp(&(a.began(), &a.report.run_id)));
+    runs.sort_by(|a, b| (b.at(), &b.report.run_id).cmp(&(a.at(), &a.report.run_id)));
     runs.dedup_by(|a, b| a.report.run_id == b.report.run_id && a.task == b.task);
     runs
 }
@@ -142,7 +153,7 @@ impl Unreported {
 
 /// The newest of both together, so many in all; each is given newest first.
 pub fn newest(runs: &mut Vec<PastRun>, unreported: &mut Vec<Unreported>, count: usize) {
-    let runs_began = runs.iter().map(|run| (run.began(), true));
+    let runs_began = runs.iter().map(|run| (run.at(), true));
     let mut both: Vec<_> = runs_began.chain(unreported.iter().map(|one| (Some(one.began), false))).collect();
     both.sort_by_key(|(began, _)| std::cmp::Reverse(*began));
     both.truncate(count);
@@ -154,7 +165,7 @@ pub fn newest(runs: &mut Vec<PastRun>, unreported: &mut Vec<Unreported>, count: 
 /// The runs as lines of a table, newest first; under one that did not end well, its task and why.
 pub fn table(runs: &[PastRun], unreported: &[Unreported]) -> Vec<String> {
     let mut rows: Vec<Row> = runs.iter().map(Row::of_run).chain(unreported.iter().map(Row::of_unreported)).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.began));
+    rows.sort_by_key(|row| std::cmp::Reverse(row.at));
     let head = ["started (UTC)", "by", "outcome", "fetched", "upserted", "gone", "took"];
     let mut cells = vec![head.map(str::to_owned).to_vec()];
     cells.extend(rows.iter().map(|row| row.cells.clone()));
@@ -168,7 +179,7 @@ pub fn table(runs: &[PastRun], unreported: &[Unreported]) -> Vec<String> {
 }
 
 struct Row {
-    began: Option<Timestamp>,
+    at: Option<Timestamp>,
     cells: Vec<String>,
     under: Vec<String>,
 }
@@ -176,9 +187,8 @@ struct Row {
 impl Row {
     fn of_run(run: &PastRun) -> Row {
         let RunReport { trigger, outcome, fetched, upserted, deactivated, duration_ms, started_at, .. } = &run.report;
-        let began = run.began();
         let cells = vec![
-            began.map_or_else(|| readable(started_at), to_the_minute),
+            run.began().map_or_else(|| readable(started_at), to_the_minute),
             if run.is_nobodys() { format!("{trigger}?") } else { trigger.to_string() },
             outcome.to_string(),
             fetched.to_string(),
@@ -193,7 +203,7 @@ impl Row {
         if !run.is_well() {
             under.extend([run.cause(), format!("task {}", run.task)]);
         }
-        Row { began, cells, under }
+        Row { at: run.at(), cells, under }
     }
 
     fn of_unreported(one: &Unreported) -> Row {
@@ -206,7 +216,7 @@ impl Row {
         let doubt = if one.ended == Ended::Forgotten { "?" } else { "" };
         let mut cells = vec![to_the_minute(one.began), format!("{}{doubt}", one.trigger), outcome.to_owned()];
         cells.extend(["-"; 4].map(str::to_owned));
-        Row { began: Some(one.began), cells, under: vec![one.says(), format!("task {}", one.task)] }
+        Row { at: Some(one.began), cells, under: vec![one.says(), format!("task {}", one.task)] }
     }
 }
 

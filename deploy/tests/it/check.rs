@@ -138,6 +138,8 @@ fn every_check_names_the_fix() {
         ("a family with its revision", edited("family = \"geuneul\"", "family = \"geuneul:7\"")),
         ("a group that is none", schedule("group = \"a/b\"")),
         ("the group of everybody", schedule("group = \"default\"")),
+        ("a job of its name", said(&FILE.replace("library-sync", "default"), &definition(), &[])),
+        ("who started it", edited("--all", "--ingest.trigger=scheduled")),
         ("a parameter's name that is none", edited("/app/key", "/aws/key")),
         ("too many security groups", job(r#"security_groups = ["sg-1", "sg-2", "sg-3", "sg-4", "sg-5", "sg-6"]"#)),
         (

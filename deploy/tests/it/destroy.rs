@@ -97,8 +97,8 @@ fn what_another_job_of_the_file_needs_stays_and_is_named() {
 #[test]
 fn a_parameter_that_another_policy_lets_the_execution_role_read_stays() {
     let scene = Scene::applied();
-    let arn = format!("arn:aws:ssm:{}:{}:parameter/geuneul/api_key", scene.world.region, scene.world.account);
-    let reads = json!({ "Effect": "Allow", "Action": "ssm:GetParameters", "Resource": arn });
+    let arn = format!("arn:aws:ssm:{}:{}:parameter/geuneul/*", scene.world.region, scene.world.account);
+    let reads = json!({ "Effect": "Allow", "Action": "ssm:Get*", "Resource": arn });
     scene.put_role_policy("geuneul-execution", "geuneul-deploy-other", &reads);
     let said = scene.transcript(&["destroy", "--yes"]);
     assert!(said.contains("= parameter /geuneul/api_key: policy geuneul-deploy-other lets others read it"), "{said}");

@@ -21,6 +21,8 @@ use crate::proxy::Proxy;
 use crate::scene::{JOB, Scene, report};
 
 const TRIGGER: [&str; 1] = ["trigger-now"];
+/// The ends that only a run by Scheduler can have.
+const VIA_SCHEDULER: [&str; 2] = ["nothing-started", "start-not-seen"];
 
 /// Keeps what was said as the snapshot of one ending: `failed`, or `failed__by_a_signal` where it can come about in several ways.
 fn keep(name: &str, said: &str) {
@@ -204,6 +206,20 @@ fn a_run_that_was_not_alone_proves_nothing() {
         std::fs::write(&go, "").unwrap();
     });
     assert!(scene.receipt().contains(r#""void":{"#), "{}", scene.receipt());
+    // And whether it was alone must be seen.
+    scene.call("ecs", "StopTask", &json!({ "cluster": scene.world.cluster, "task": running(&scene) }));
+    std::fs::remove_file(&go).unwrap();
+    ends_while(&scene, "beside-not-seen", &TRIGGER, "task RUNNING", |_| {
+        scene.aws.deny("ecs:ListTasks").unwrap();
+        std::fs::write(&go, "").unwrap();
+    });
+    assert!(scene.receipt().contains("the run ended well, and whether another task"), "{}", scene.receipt());
+}
+
+/// The id of the task that runs.
+fn running(scene: &Scene) -> String {
+    let running = scene.call("ecs", "ListTasks", &json!({ "cluster": scene.world.cluster }));
+    running["taskArns"][0].as_str().unwrap().rsplit('/').next().unwrap().to_owned()
 }
 
 #[test]
@@ -216,10 +232,7 @@ fn what_is_ended_from_outside() {
     ends(&scene, "taken-away__spot");
     scene.aws.next_task(&Fate::HostLost).unwrap();
     ends(&scene, "taken-away__host");
-    let task = || {
-        let running = scene.call("ecs", "ListTasks", &json!({ "cluster": scene.world.cluster }));
-        running["taskArns"][0].as_str().unwrap().rsplit('/').next().unwrap().to_owned()
-    };
+    let task = || running(&scene);
     let stop = |_| {
         let output = scene.expect(&["stop", &task(), "--reason=the portal is down"], 0);
         let said = String::from_utf8(output.stdout).unwrap();
@@ -369,14 +382,14 @@ fn the_table_of_endings_is_complete_and_in_the_docs() {
         rows.push((kind.to_owned(), way.replace('_', " "), code, line, hint));
     }
     rows.sort();
-    for name in Ending::NAMES.iter().filter(|name| **name != "nothing-started").chain(&["proven"]) {
+    for name in Ending::NAMES.iter().filter(|name| !VIA_SCHEDULER.contains(name)).chain(&["proven"]) {
         assert!(rows.iter().any(|(kind, ..)| kind == name), "no run ends {name}");
     }
     let mut table = String::from(
         "# How a run can end\n\n\
          Each row is from a real run of `deploy trigger-now` (a placeholder that Scheduler did not fill in: of `deploy attach`) on the local\n\
          AWS, and was written by its test. Only *proven* leaves a receipt. Not listed: `--via-scheduler` may also end with `nothing-started`, and then says what stands between Scheduler and the\n\
-         task.\n\n\
+         task, or with `start-not-seen`, when AWS did not let it look.\n\n\
          | ending | how it came about | exit code | first line | first hint |\n|---|---|---|---|---|\n",
     );
     for (kind, way, code, line, hint) in &rows {

@@ -3,8 +3,10 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
+use rehearsal::local_aws::Fault;
 use serde_json::{Value, json};
 
+use crate::proxy::between;
 use crate::scene::{Scene, report, snapshot};
 use crate::terminal::on_a_terminal;
 
@@ -253,6 +255,47 @@ fn a_program_reads_one_document() {
     assert!(left["task"].as_str().unwrap().starts_with("arn:aws:ecs:") && left["proven"] == json!(false), "{left}");
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!((keys(&proven), keys(&failed)), (keys(&left), keys(&left)));
+
+    // Whatever becomes of the run and of its receipt: exactly one.
+    scene.aws.wait_for_task(left["task"].as_str().unwrap()).unwrap();
+    scene.next_run(&[&report().to_line()], 0);
+    let said = |document: &Value, words: &str| {
+        assert_eq!(keys(document), keys(&left));
+        assert!(document["message"].as_str().unwrap().contains(words), "{document}");
+        assert_eq!(document["receipt"], Value::Null);
+        assert!(document["hints"][0].as_str().is_some_and(|hint| hint.len() > 20), "{document}");
+    };
+    // The receipt is voided with two calls, since it is there already; the next ones would keep it.
+    scene.aws.fault(&Fault::before("ssm", "PutParameter").skip(2).times(3).throttled()).unwrap();
+    let not_kept = document(&["trigger-now", "--json"], 1);
+    said(&not_kept, "the run is proven, and its receipt is missing");
+    assert_eq!((&not_kept["proven"], &not_kept["report"]["fetched"]), (&json!(true), &json!(3555)));
+    assert_eq!(
+        not_kept["hints"],
+        json!([
+            "AWS is asked too often, by all of this account together: wait a minute, then say it again",
+            "then prove the job again: deploy trigger-now"
+        ])
+    );
+    scene.aws.clear_faults().unwrap();
+    let refusal = String::from_utf8(scene.expect(&["enable"], 3).stderr).unwrap();
+    assert!(refusal.contains("its end was not seen, or could not be kept"), "{refusal}");
+    let mut begun = false;
+    let overtaken = between(&scene, &["trigger-now", "--json"], |call| {
+        if call.ends_with(".RunTask") && !std::mem::replace(&mut begun, true) {
+            scene.put_receipt("another's");
+        }
+    });
+    assert_eq!(overtaken.status.code(), Some(4));
+    said(&serde_json::from_slice(&overtaken.stdout).unwrap(), "another run was begun while this one ran");
+    scene.aws.deny("ecs:RunTask").unwrap();
+    assert_eq!(document(&["trigger-now", "--json"], 4)["ending"], "refused");
+    scene.aws.deny("ssm:PutParameter").unwrap();
+    said(&document(&["trigger-now", "--json"], 1), "ssm:PutParameter");
+    scene.aws.deny("iam:GetRole").unwrap();
+    said(&document(&["trigger-now", "--json"], 3), "needs an empty plan");
+    scene.edit_config(|config| config.insert(0, '='));
+    said(&document(&["trigger-now", "--json"], 64), "deploy.toml");
 }
 
 #[test]

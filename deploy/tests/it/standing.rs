@@ -11,8 +11,8 @@ use deploy::observe::observe;
 use deploy::plan::{Wish, plan};
 use deploy::receipt::{Overridden, Receipt};
 use deploy::standing::judge::judge;
-use deploy::standing::overdue::Log;
-use deploy::standing::runs::{Ended, PastRun, Unreported};
+use deploy::standing::overdue::{Log, Overdue};
+use deploy::standing::runs::{Ended, PastRun, Unreported, newest_first};
 use deploy::standing::{Facts, RunningTask, render};
 use geuneul::{Outcome, RunReport, Trigger};
 use jiff::Timestamp;
@@ -205,4 +205,31 @@ fn a_run_that_ecs_has_forgotten_is_no_good_news() {
     insta::with_settings!({ omit_expression => true }, { insta::assert_snapshot!(text) });
     let proof = |ended| Unreported { proof: Proof::RunReport, ..one(ended) };
     assert!(one(Ended::Forgotten).is_unknown() && !proof(Ended::Forgotten).is_unknown());
+}
+
+/// A run is told its occurrence by whoever starts it; what a container's clock says moves nothing.
+#[test]
+fn a_clock_that_is_wrong_neither_hides_a_run_nor_makes_one_up() {
+    let (mut world, plain) = (applied(), desired(""));
+    written(&mut world, State::Enabled, "2026-12-02T02:00:01Z");
+    let told = |due: &str, clock: &str, outcome: Outcome| {
+        let found = run(due, Trigger::Scheduled, outcome);
+        PastRun { report: RunReport { started_at: clock.into(), ..found.report }, ..found }
+    };
+    let judged = |runs: Vec<PastRun>, clock: &str| {
+        let facts = Facts { runs: newest_first(runs), ..facts(clock) };
+        let live = inside::run(observe(&Memory::new(world.clone(), None), &plain)).expect("observed");
+        judge(&plain, &live, &plan(&plain, &live, &Wish::default(), Normalisers::default()), &facts, "deploy")
+    };
+    let (december, january) = ("2026-12-30T19:00:00Z", "2027-01-30T19:00:00Z");
+    // Far ahead in December: the failure of January is the newest run, and a January that never came is missing.
+    let ahead = || told(december, "2030-01-01T00:00:00Z", Outcome::Succeeded);
+    let failed = told(january, "2027-01-30T19:00:20Z", Outcome::Internal);
+    let standing = judged(vec![ahead(), failed], "2027-02-02T00:00:00Z");
+    assert!(standing.needs.iter().any(|need| need.what.starts_with("the newest run ended")), "{:#?}", standing.needs);
+    let standing = judged(vec![ahead()], "2027-02-02T00:00:00Z");
+    assert_eq!(standing.overdue, Overdue::Overdue { due: moment(january) });
+    // Behind: it has come.
+    let behind = told(january, "2027-01-30T18:40:00Z", Outcome::Succeeded);
+    assert!(matches!(judged(vec![behind], "2027-02-02T00:00:00Z").overdue, Overdue::Ran { .. }));
 }

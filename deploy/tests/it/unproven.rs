@@ -257,6 +257,21 @@ fn a_secret_that_the_family_reads_besides_is_a_part_of_what_was_proven() {
 }
 
 #[test]
+fn a_start_that_aws_failed_to_answer_may_have_been_one() {
+    let scene = Scene::applied();
+    scene.next_script("sleep 600");
+    scene.aws.fault(&Fault::after("ecs", "RunTask").times(9)).unwrap();
+    for arguments in [&["run", "--", "look"][..], &["trigger-now"]] {
+        let output = scene.deploy(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("whether a task was started is not known"), "{said}");
+        assert!(said.contains("hint: then see whether one runs: deploy logs"), "{said}");
+        scene.expect(&["disable", "--stop-running"], 0);
+    }
+}
+
+#[test]
 fn what_moves_while_it_is_switched_on_switches_it_off_again() {
     let scene = Scene::applied();
     scene.expect(&["trigger-now"], 0);
@@ -323,6 +338,34 @@ fn a_report_of_another_run_does_not_count() {
     scene.next_run(&[&last_month.to_line()], 0);
     let said = String::from_utf8(scene.expect(&["trigger-now"], 4).stderr).unwrap();
     assert!(said.contains("its report is not of this run: it started at 2026-10-29T03:00:00Z"), "{said}");
+}
+
+#[test]
+fn a_lost_answer_to_the_receipt_is_no_other_run() {
+    let scene = Scene::applied();
+    scene.expect(&["trigger-now"], 0);
+    // The receipt is voided with two calls and kept with two more, the last of which takes effect; the SDK says it again, or not.
+    let lost = || Fault::after("ssm", "PutParameter").skip(3);
+    for fault in [lost(), lost().times(2), lost().times(3), lost().error(400, "ValidationException", "made to fail")] {
+        scene.aws.fault(&fault).unwrap();
+        scene.expect(&["trigger-now"], 0);
+        scene.expect(&["enable"], 0);
+        scene.expect(&["disable"], 0);
+    }
+    // Nothing of it hides a run that did begin.
+    let mut looks = 0;
+    let output = between(&scene, &["trigger-now"], |call| {
+        looks += u32::from(call == "AmazonSSM.GetParameters");
+        if looks == 3 {
+            looks += 1;
+            scene.put_receipt(&voided(&scene));
+            scene.aws.fault(&lost().skip(1)).unwrap();
+        }
+    });
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("another run was begun while this one ran"), "{said}");
+    scene.refusal(&["enable"]);
 }
 
 #[test]

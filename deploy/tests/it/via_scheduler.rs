@@ -307,6 +307,40 @@ fn an_interrupted_wait_leaves_nothing_that_fires() {
 }
 
 #[test]
+fn whether_it_started_something_is_said_as_far_as_it_was_seen() {
+    let scene = Scene::applied();
+    scene.next_script("exec sleep 600");
+    let waiting = Waiting::begin(&scene, &VERB);
+    scene.aws.deny("ecs:DescribeTasks").unwrap();
+    let task = waiting.fire().tasks.remove(0);
+    let said = waiting.end();
+    let id = task.rsplit('/').next().unwrap();
+    assert!(said.starts_with("exit code: Some(4)"), "{said}");
+    assert!(said.contains(&format!("goes on: ecs:DescribeTasks {task}: AccessDenied")), "{said}");
+    assert!(
+        said.contains(&format!("hint: looking needs ecs:DescribeTasks; when the cause is gone: deploy attach {id}\n"))
+    );
+    assert!(scene.receipt().contains("can no longer be watched, and goes on"), "{}", scene.receipt());
+    scene.aws.clear_faults().unwrap();
+    scene.expect(&["stop", id], 0);
+
+    let waiting = Waiting::begin(&scene, &[&VERB[..], &["--json"]].concat());
+    scene.aws.deny("ecs:ListTasks").unwrap();
+    let said = waiting.end();
+    assert!(said.starts_with("exit code: Some(4)"), "{said}");
+    assert!(
+        said.contains("error: the run is not proven: whether Scheduler started a task was not seen: ecs:ListTasks")
+    );
+    assert!(
+        said.contains("hint: allow ecs:ListTasks on geuneul to the caller\nhint: see whether a task of it runs: "),
+        "{said}"
+    );
+    assert!(said.contains(r#""ending": "start-not-seen""#), "{said}");
+    assert_eq!(stored(&scene), None);
+    assert!(scene.receipt().contains("was not seen: ecs:ListTasks"), "{}", scene.receipt());
+}
+
+#[test]
 fn what_a_killed_run_leaves_behind_is_nobodys_drift_and_is_removed() {
     let scene = Scene::applied();
     let leave_one_behind = || {

@@ -66,6 +66,7 @@ fn a_schedule_that_terraform_made_is_taken_over() {
         "NetworkConfiguration": { "AwsvpcConfiguration": { "Subnets": [subnet], "AssignPublicIp": "ENABLED" } },
         "Overrides": { "ContainerOverrides": [{ "Name": "app", "Command": ["--once", "a \"quoted\" word"], "Environment": [
             { "Name": "MODE", "Value": "monthly" }, { "Name": "API_TOKEN", "Value": "plain" },
+            { "Name": "DATABASE_URL", "Value": "postgres://me:secret@db/x" }, { "Name": "DB_PASS", "Value": "secret" },
             { "Name": "AT", "Value": "<aws.scheduler.scheduled-time>" }] }] } });
     let target = json!({ "Arn": "arn:aws:scheduler:::aws-sdk:ecs:runTask", "Input": input.to_string(),
         "RetryPolicy": { "MaximumRetryAttempts": 2, "MaximumEventAgeInSeconds": 1800 } });
@@ -81,6 +82,35 @@ fn a_schedule_that_terraform_made_is_taken_over() {
     assert!(job.schedule.role.is_some());
 
     scene.expect(&["init", "--config=nothing.toml", "--from-schedule=library-sync/nobodys"], 1);
+
+    // One that the job cannot be called like stays where it is, and its group is not taken over.
+    make(&scene, "my.universal", &target);
+    for (file, more) in [("dotted.toml", "--region=ap-northeast-2"), ("other.toml", "--job=other")] {
+        let config = format!("--config={file}");
+        let said = scene.transcript(&["init", &config, "--from-schedule=library-sync/my.universal", more]);
+        assert!(said.contains("remove the old one before the new one is enabled, or both fire"), "{said}");
+        let job = parsed(&scene, file);
+        assert_eq!(job.schedule.group, job.name);
+    }
+    // The file of a job of ours was lost: its own role is not given, and its secrets do not stay by themselves.
+    let text = {
+        scene.expect(&["init", "--config=lost.toml", &format!("--from-schedule={JOB}/{JOB}")], 0);
+        written(&scene, "lost.toml")
+    };
+    assert!(
+        !text.contains("\nrole = ") && text.contains("one that `deploy` has kept and that is not here is taken out"),
+        "{text}"
+    );
+    let text =
+        text.replace("# [[job", "[[job").replace("# env = \"API", "env = \"API").replace("# parameter", "parameter");
+    std::fs::write(scene.path().join("lost.toml"), text.replace("# from = \"env:API", "from = \"env:API")).unwrap();
+    scene.expect(&["plan", "--config=lost.toml", "--detailed-exitcode"], 0);
+    let odd = ["--job=a b", "--job=", "--job=가", "--job=x\n[y]"];
+    for job in odd {
+        scene.expect(&["init", "--config=odd.toml", "--from-schedule=library-sync/universal", job], 64);
+    }
+    scene.expect(&["init", "--config=odd.toml", "--from-schedule=library-sync/universal", "--container=nope"], 1);
+    assert!(!scene.path().join("odd.toml").exists());
 }
 
 /// As Terraform's `ecs_parameters` and the console make it: the API's own PascalCase with its islands of camelCase, and the overrides in

@@ -211,6 +211,12 @@ from = "env:DATA_GO_KR_SERVICE_KEY"
         let shell =
             self.shell().into_iter().filter(|(name, _)| !["PATH", "TERM", "HOME", "NO_COLOR"].contains(&name.as_str()));
         lines.extend(shell.map(|(name, value)| format!("export {name}='{value}'")));
+        lines.push(format!("export AWS_DEFAULT_REGION='{}'", self.aws.region()));
+        lines.push(format!(
+            "export LOCAL_AWS_ADMIN='{}'  # the stage manager's door: rehearsal/local-aws/README.md",
+            self.aws.admin_url()
+        ));
+        lines.push("# Scheduler's clock is ahead of yours: the story has moved it to fire times to come.".to_owned());
         let programs = self.programs.deploy().parent().unwrap_or(Path::new(".")).display();
         // `psql` stands beside the server that the toolbox found, be it the system's or the bundled one.
         let psql = toolbox().and_then(|tools| tools.postgres_bin().map(Path::display));

@@ -41,6 +41,10 @@ impl Ending {
                 let id = task.rsplit('/').next().unwrap_or(task);
                 format!("wait until it has stopped: {program} attach {id}\nor end it: {program} stop {id}")
             }
+            Ending::BesideNotSeen(error) => explain::hint(error),
+            Ending::StartNotSeen(error) => {
+                format!("{}\nsee whether a task of it runs: {program} logs", explain::hint(error))
+            }
             Ending::TimedOut { task, .. } => {
                 format!("follow it again: {program} attach {task}\n--timeout waits longer")
             }
@@ -114,7 +118,8 @@ impl Ending {
                 "you need logs:GetLogEvents on the log group of the container; without a log, gate.proof = \"exit-code\" is what remains"
             }
             Ending::NoReport => {
-                "is this the image of `ingest`? A job that prints no report needs gate.proof = \"exit-code\" in deploy.toml"
+                "is this the image of `ingest`? A job that prints no report needs gate.proof = \"exit-code\" in deploy.toml\n\
+                 or it came late, more than 10 s behind the other lines: when the log has it by now, trigger the job again"
             }
             Ending::UnreadableReport { .. } => "use a `deploy` and an `ingest` of the same version",
             Ending::Unsuccessful { outcome: Outcome::DryRun } => {
@@ -135,7 +140,9 @@ impl Ending {
             }
             Ending::NotPlaced(_)
             | Ending::NothingStarted { .. }
+            | Ending::StartNotSeen(_)
             | Ending::Beside { .. }
+            | Ending::BesideNotSeen(_)
             | Ending::Refused(_)
             | Ending::TimedOut { .. }
             | Ending::Detached { .. }

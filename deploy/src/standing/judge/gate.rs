@@ -60,7 +60,7 @@ impl Bench<'_> {
             self.facts.runs.iter().any(|run| {
                 self.found().is_some_and(|schedule| run.is_by(schedule))
                     && run.report.outcome == Outcome::Succeeded
-                    && run.began().is_some_and(|began| began > at)
+                    && run.earliest().is_some_and(|began| began > at)
             })
         };
         let matters = |closed: &&Closed| match closed {

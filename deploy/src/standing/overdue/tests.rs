@@ -28,7 +28,7 @@ fn days(days: u64) -> Log {
 struct Case<'a> {
     timetable: Timetable,
     state: State,
-    scheduled: &'a [Timestamp],
+    scheduled: &'a [(Timestamp, Timestamp)],
     unreported: &'a [Timestamp],
     nobodys: &'a [Timestamp],
     by_hand: &'a [Timestamp],
@@ -89,24 +89,23 @@ fn a_run_is_missed_when_its_time_has_passed_and_not_before() {
 fn a_run_that_is_there_is_seen() {
     let due = at(DUE);
     let began = at("2026-11-30T19:00:21Z");
-    let scheduled = [at("2026-10-31T19:00:20Z"), began];
+    let october = at("2026-10-31T19:00:00Z");
+    let scheduled = [(due, began), (october, at("2026-10-31T19:00:20Z"))];
     let case = Case { scheduled: &scheduled, ..Case::monthly("2026-12-05T00:00:00Z") };
     assert_eq!(case.verdict(), Overdue::Ran { due, began });
-    // The container's clock is a little behind.
-    let behind = [at("2026-11-30T18:59:30Z")];
-    assert!(matches!(
-        Case { scheduled: &behind, ..Case::monthly("2026-12-05T00:00:00Z") }.verdict(),
-        Overdue::Ran { .. }
-    ));
-    let older = [at("2026-10-31T19:00:20Z")];
-    let case = Case { scheduled: &older, ..Case::monthly("2026-12-05T00:00:00Z") };
-    assert_eq!(case.verdict(), Overdue::Overdue { due }, "last month's run is none of this month's");
+    // Whatever the container's clock says.
+    for clock in ["2026-11-30T18:50:00Z", "2030-01-01T00:00:00Z"] {
+        let ran = Case { scheduled: &[(due, at(clock))], ..Case::monthly("2026-12-05T00:00:00Z") };
+        assert_eq!(ran.verdict(), Overdue::Ran { due, began: at(clock) });
+        let older = Case { scheduled: &[(october, at(clock))], ..Case::monthly("2026-12-05T00:00:00Z") };
+        assert_eq!(older.verdict(), Overdue::Overdue { due }, "last month's run is none of this month's");
+    }
     // Whoever is told of it runs it by hand, and is not told for a month.
     let (before, after) = ([at("2026-11-30T18:00:00Z")], [at("2026-12-04T00:00:00Z")]);
     let by_hand = |by_hand| Case { by_hand, ..Case::monthly("2026-12-05T00:00:00Z") }.verdict();
     assert_eq!(by_hand(&before), Overdue::Overdue { due });
     assert_eq!(by_hand(&after), Overdue::MadeUp { due, began: after[0] });
-    let case = Case { unreported: &scheduled, ..Case::monthly("2026-11-30T19:05:00Z") };
+    let case = Case { unreported: &[began], ..Case::monthly("2026-11-30T19:05:00Z") };
     assert_eq!(
         case.verdict(),
         Overdue::Unreported { due, began },
@@ -139,7 +138,7 @@ fn what_nobody_can_see_is_unknown_and_never_overdue() {
     let rate = timetable(|schedule| schedule["ScheduleExpression"] = json!("rate(1 days)"));
     assert!(why(Case { timetable: rate, ..Case::monthly(late) }).contains("rate(1 days)"));
     // A run that was found is known, however short the memory.
-    let scheduled = [at("2026-11-30T19:00:21Z")];
+    let scheduled = [(at(DUE), at("2026-11-30T19:00:21Z"))];
     assert!(matches!(
         Case { log: days(1), scheduled: &scheduled, ..Case::monthly(late) }.verdict(),
         Overdue::Ran { .. }
@@ -156,7 +155,7 @@ fn days_that_a_month_lacks_and_hours_that_a_night_lacks_are_not_missed() {
         schedule["ScheduleExpression"] = json!("cron(0 4 31 * ? *)");
         written(schedule, "2026-12-15T00:00:00Z");
     });
-    let january = [at("2027-01-30T19:00:10Z")];
+    let january = [(at("2027-01-30T19:00:00Z"), at("2027-01-30T19:00:10Z"))];
     let case = Case { timetable: day_31.clone(), scheduled: &january, ..Case::monthly("2027-03-29T00:00:00Z") };
     assert!(matches!(case.verdict(), Overdue::Ran { due, .. } if due == at("2027-01-30T19:00:00Z")));
     // Two months lie between two of its fire times: 45 days of memory are too few.
@@ -168,7 +167,7 @@ fn days_that_a_month_lacks_and_hours_that_a_night_lacks_are_not_missed() {
         schedule["ScheduleExpressionTimezone"] = json!("America/New_York");
         written(schedule, "2027-03-01T00:00:00Z");
     });
-    let before = [at("2027-03-13T07:30:05Z")];
+    let before = [(at("2027-03-13T07:30:00Z"), at("2027-03-13T07:30:05Z"))];
     let case = Case { timetable: night, scheduled: &before, ..Case::monthly("2027-03-14T20:00:00Z") };
     assert!(matches!(case.verdict(), Overdue::Ran { due, .. } if due == at("2027-03-13T07:30:00Z")));
 }
