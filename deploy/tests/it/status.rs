@@ -104,9 +104,7 @@ fn a_run_that_did_not_come_is_overdue_and_one_in_a_busy_log_is_found() {
         assert_eq!(status["exit_code"], json!(output.status.code()));
         status
     };
-    let described = scene.call("ecs", "DescribeTaskDefinition", &json!({ "taskDefinition": scene.world.family }));
-    let options = &described["taskDefinition"]["containerDefinitions"][0]["logConfiguration"]["options"];
-    let prefix = format!("{}/{}", options["awslogs-stream-prefix"].as_str().unwrap(), scene.world.container);
+    let prefix = format!("{}/{}", scene.stream_prefix(), scene.world.container);
     // Nothing came of it, and the run by hand has done the work since.
     let found = status();
     assert_eq!((&found["overdue"]["verdict"], &found["exit_code"]), (&json!("made_up"), &json!(0)), "{found:#}");
