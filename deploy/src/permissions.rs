@@ -151,6 +151,10 @@ impl Draft<'_> {
         self.allow(&["logs:DescribeLogStreams", "logs:GetLogEvents"], vec![self.arn("logs", "log-group:*")]);
     }
 
+    fn search_runs(&mut self) {
+        self.allow(&["logs:FilterLogEvents"], vec![self.arn("logs", "log-group:*")]);
+    }
+
     fn plan(&mut self) {
         self.look();
         // Before there is a schedule, it is looked for in other groups.
@@ -252,8 +256,8 @@ impl Draft<'_> {
         self.allow(&["ecs:DescribeTaskDefinition"], vec!["*".to_owned()]);
         self.allow(&["ecs:DescribeTasks"], self.tasks());
         // Once ECS has forgotten the job's last task.
-        self.look_at_runs();
         self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
+        self.look_at_runs();
     }
 
     fn stop(&mut self) {
@@ -310,8 +314,7 @@ impl Draft<'_> {
         self.look();
         self.look_at_receipt();
         self.look_at_runs();
-        let groups = vec![self.arn("logs", "log-group:*")];
-        self.allow(&["logs:FilterLogEvents"], groups);
+        self.search_runs();
         self.list_tasks();
         self.allow(&["scheduler:GetSchedule"], vec![self.one_off()]);
         self.allow(&["ecs:DescribeTasks"], self.tasks());
@@ -322,6 +325,7 @@ impl Draft<'_> {
     fn history(&mut self) {
         self.allow(&["ecs:DescribeTaskDefinition"], vec!["*".to_owned()]);
         self.look_at_runs();
+        self.search_runs();
         self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
         self.list_tasks();
         self.allow(&["ecs:DescribeTasks"], self.tasks());

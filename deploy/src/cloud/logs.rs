@@ -3,12 +3,14 @@
 use super::{Aws, CloudError, ErrorKind};
 use crate::model::log::{LogLine, LogStream};
 
-/// How many streams of a group are listed at most.
-pub const LISTED: usize = 200;
+/// So many pages of streams are listed, of so many each.
 const PAGES: usize = 4;
-const PAGE: i32 = 50;
+const A_PAGE: i32 = 50;
 
 impl Aws {
+    /// So many streams of a group are listed, at most.
+    pub const NEWEST_STREAMS: usize = PAGES * A_PAGE as usize;
+
     /// The next lines of a stream, from its beginning when there is no token, and the token for those after them. `None` when the
     /// stream does not exist (yet: a container that has just started has none).
     pub async fn log_lines(
@@ -63,7 +65,7 @@ impl Aws {
         for _ in 0..PAGES {
             let request = self.logs.describe_log_streams().log_group_name(group).set_next_token(token);
             let request =
-                request.order_by(aws_sdk_cloudwatchlogs::types::OrderBy::LastEventTime).descending(true).limit(PAGE);
+                request.order_by(aws_sdk_cloudwatchlogs::types::OrderBy::LastEventTime).descending(true).limit(A_PAGE);
             let answer =
                 request.send().await.map_err(|error| CloudError::new("logs:DescribeLogStreams", group, &error))?;
             found.extend(answer.log_streams().iter().filter_map(|stream| {

@@ -30,7 +30,6 @@ use std::future::Future;
 pub use client::Aws;
 pub(crate) use client::set_region;
 pub use error::{CloudError, ErrorKind};
-pub use logs::LISTED;
 pub use receipts::ReceiptWriteError;
 use serde_json::{Map, Value};
 

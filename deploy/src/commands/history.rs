@@ -5,10 +5,10 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::Context;
-use super::tasks_of_job::{refuse_elsewhere, revision, running};
-use crate::cloud::{ErrorKind, Schedules};
+use super::tasks_of_job::{at_work, refuse_elsewhere, running, schedule};
 use crate::exit::{Exit, Stop};
-use crate::run::history::{Recent, Reports};
+use crate::model::Schedule;
+use crate::run::history::Reports;
 use crate::run::unreported::{Found, due_windows, unreported};
 use crate::standing::runs::{PastRun, newest, newest_first, table};
 
@@ -28,7 +28,9 @@ pub async fn run(context: &Context, args: HistoryArgs) -> anyhow::Result<Exit> {
     let desired = context.desired();
     let (job, account, region) = (&desired.job, &desired.account, &desired.region);
     refuse_elsewhere(context, &desired).await?;
-    let definition = revision(context, &desired).await?;
+    // Without it, the family's newest revision is the best guess; what that may have missed is said.
+    let schedule = schedule(context, &desired).await;
+    let definition = at_work(context, &desired, schedule.as_ref().ok().and_then(Option::as_ref)).await?;
     let Some((group, Some(prefix))) = definition.awslogs(&job.container) else {
         let what = format!("the runs are not known: container {} does not write to CloudWatch", job.container);
         return Err(Stop::failed(what, "give it the awslogs driver and a stream prefix").into());
@@ -36,8 +38,12 @@ pub async fn run(context: &Context, args: HistoryArgs) -> anyhow::Result<Exit> {
     let prefix = format!("{prefix}/{}/", job.container);
     let limit = usize::from(args.limit);
     let reports = context.reports(group, &prefix);
-    let Recent { runs, of_newest } = reports.recent(limit, usize::MAX).await?;
-    let (Found { runs: more, mut unreported }, unseen) = match without_report(context, &reports, &runs).await {
+    let (runs, searched) = reports.last(limit).await?;
+    let found = match schedule {
+        Ok(schedule) => without_report(context, &reports, &runs, schedule.as_ref()).await,
+        Err(error) => Err(error.into()),
+    };
+    let (Found { runs: more, mut unreported }, unseen) = match found {
         Ok(found) => (found, None),
         Err(error) => (Found::default(), Some(format!("{error:#}"))),
     };
@@ -50,31 +56,28 @@ pub async fn run(context: &Context, args: HistoryArgs) -> anyhow::Result<Exit> {
     } else {
         out!("{} in {account}/{region}\n", job.name);
         if runs.is_empty() && unreported.is_empty() {
-            let place = of_newest.map_or("in".to_owned(), |count| format!("in the {count} newest streams of"));
-            out!("  no run that reported is {place} the log group {group}");
+            let where_ = if searched.is_ok() { "in" } else { "in the newest streams of" };
+            out!("  no run that reported is {where_} the log group {group}");
         } else {
             table(&runs, &unreported).iter().for_each(|line| out!("{line}"));
         }
     }
-    if let Some(count) = of_newest {
-        err!("note: the {count} newest streams of the container were looked into, and no older ones");
-    }
-    let Some(why) = unseen else { return Ok(Exit::Done) };
-    err!("not seen: runs that left no report: {why}");
-    Ok(Exit::Failed)
+    let earlier = searched.err().map(|error| format!("runs before the newest streams of the log: {error}"));
+    let without = unseen.map(|why| format!("runs that left no report: {why}"));
+    let unseen: Vec<_> = earlier.into_iter().chain(without).collect();
+    unseen.iter().for_each(|what| err!("not seen: {what}"));
+    Ok(if unseen.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
 /// The tasks that ended and left no report, and the reports that were behind too many other streams.
-async fn without_report(context: &Context, reports: &Reports<'_>, known: &[PastRun]) -> anyhow::Result<Found> {
-    let desired = context.desired();
-    let (job, group) = (&desired.job.name, &desired.timing().group);
-    let schedule = match context.aws.schedule(group, job).await {
-        Ok(schedule) => Some(schedule),
-        Err(error) if error.kind == ErrorKind::NotFound => None,
-        Err(error) => return Err(error.into()),
-    };
-    let running = running(context, reports.cluster, job).await?;
+async fn without_report(
+    context: &Context,
+    reports: &Reports<'_>,
+    known: &[PastRun],
+    schedule: Option<&Schedule>,
+) -> anyhow::Result<Found> {
+    let running = running(context, reports.cluster, reports.job).await?;
     let running: Vec<_> = running.into_iter().map(|(_, arn)| arn).collect();
-    let windows = schedule.as_ref().map(|schedule| due_windows(schedule, Timestamp::now())).unwrap_or_default();
+    let windows = schedule.map(|schedule| due_windows(schedule, Timestamp::now())).unwrap_or_default();
     Ok(unreported(reports, known, &running, &windows).await?)
 }

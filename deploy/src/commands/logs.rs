@@ -5,9 +5,11 @@ use std::time::Duration;
 use clap::Args;
 
 use super::Context;
-use super::tasks_of_job::{OurTask, newest, reference, refuse_elsewhere, revision, started_by, stream, stream_of};
+use super::tasks_of_job::{
+    OurTask, at_work, newest, reference, refuse_elsewhere, schedule, started_by, stream, stream_in,
+};
+use crate::desired::Desired;
 use crate::exit::{Exit, Stop};
-use crate::model::TaskDefinition;
 use crate::model::log::LogStream;
 use crate::model::task::Task;
 use crate::run::ending::Ending;
@@ -15,6 +17,9 @@ use crate::run::follow::{UNKNOWN_FOR, Watch, follow};
 use crate::run::judge::Report;
 use crate::run::progress::{Lines, Progress};
 use crate::run::tail::Tail;
+
+/// Among so many of the last runs, those of other jobs left out, one is looked for that says it is this job's.
+const OF_OTHERS: usize = 10;
 
 /// The flags of `deploy logs`.
 #[derive(Debug, Args)]
@@ -44,9 +49,10 @@ pub async fn run(context: &Context, args: LogsArgs) -> anyhow::Result<Exit> {
         // ECS forgets a task after an hour; the log does not.
         (None, Some(reference)) => {
             let id = reference.rsplit('/').next().unwrap_or(reference);
-            stream_of(&revision(context, &desired).await?, container, id)
+            let schedule = schedule(context, &desired).await?;
+            stream_in(&at_work(context, &desired, schedule.as_ref()).await?, container, id)
         }
-        (None, None) => newest_stream(context, &revision(context, &desired).await?, container).await?,
+        (None, None) => newest_stream(context, &desired).await?,
     };
     let Some(stream) = stream else {
         let hint = "`deploy` reads CloudWatch only: give the container the awslogs driver and a stream prefix";
@@ -66,14 +72,28 @@ pub async fn run(context: &Context, args: LogsArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// The stream that was written to last. Nobody knows any more who started its task: a service of the same family writes there too.
-async fn newest_stream(
-    context: &Context,
-    definition: &TaskDefinition,
-    container: &str,
-) -> anyhow::Result<Option<LogStream>> {
+/// The stream that was written to last. Nobody knows any more who started its task: a service of the same family writes there too,
+/// and so may another job, unless a report says whose it is.
+async fn newest_stream(context: &Context, desired: &Desired) -> anyhow::Result<Option<LogStream>> {
+    let (job, container) = (&desired.job.name, &desired.job.container);
+    let schedule = schedule(context, desired).await?;
+    let definition = at_work(context, desired, schedule.as_ref()).await?;
     let Some((group, Some(prefix))) = definition.awslogs(container) else { return Ok(None) };
     let begins = format!("{prefix}/{container}/");
+    let reports = context.reports(group, &begins);
+    if reports.shared {
+        let runs = reports.recent(OF_OTHERS).await?;
+        let Some(run) = runs.iter().find(|run| run.is_of(job)) else {
+            let what = format!(
+                "ECS knows no task of {job} any more, and no newer stream of {begins}... says that it is {job}'s"
+            );
+            let hint =
+                format!("other jobs of the same family write there too; name the task: {} history", context.program);
+            return Err(Stop::failed(what, hint).into());
+        };
+        err!("note: ECS knows no task of this job any more; this is its newest run that reported, {}", run.task);
+        return Ok(Some(reports.stream(&run.task)));
+    }
     let found = context.aws.newest_streams(group).await?.into_iter().find(|stream| stream.name.starts_with(&begins));
     let Some(found) = found else {
         let hint = format!("run the job first: {} trigger-now", context.program);

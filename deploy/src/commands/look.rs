@@ -16,7 +16,6 @@ use crate::normalise::Normalisers;
 use crate::observe::observe;
 use crate::plan::{Plan, Wish, plan};
 use crate::render;
-use crate::run::history::STREAMS_A_RUN;
 use crate::standing::path::path;
 
 /// The world, and what `plan` says of it.
@@ -126,9 +125,7 @@ impl Look {
         }
         let runs = match self.stream_prefix() {
             None => Ok(Vec::new()),
-            Some((group, prefix)) => {
-                context.reports(&group, &prefix).recent(5, 5 * STREAMS_A_RUN).await.map(|recent| recent.runs)
-            }
+            Some((group, prefix)) => context.reports(&group, &prefix).recent(5).await,
         };
         match runs.map(|runs| path(&self.live, now.as_ref(), &runs)) {
             Ok(found) if found.proven == Some(true) => None,

@@ -7,7 +7,6 @@ use crate::cloud::ReceiptWriteError;
 use crate::exit::Stop;
 use crate::fingerprint::Fingerprint;
 use crate::model::Seen;
-use crate::run::history::STREAMS_A_RUN;
 use crate::run::judge::Proven;
 use crate::scheduled_path::{How, ScheduledPath};
 use crate::standing::path::shown_by;
@@ -42,8 +41,7 @@ pub async fn keep_scheduled(context: &Context, look: &Look) {
     if known.is_some_and(|record| record.proven_for(&now).is_ok()) {
         return;
     }
-    let Ok(recent) = context.reports(&group, &prefix).recent(RUNS, RUNS * STREAMS_A_RUN).await else { return };
-    let runs = recent.runs;
+    let Ok(runs) = context.reports(&group, &prefix).recent(RUNS).await else { return };
     let Some((run, began)) = shown_by(&look.live, &now, &runs) else { return };
     let task = format!("{}/{}", look.desired.cluster_arn().replacen(":cluster/", ":task/", 1), run.task);
     let record = ScheduledPath::new(How::Scheduled, &task, &now, began, &look.live.identity.arn);

@@ -16,7 +16,6 @@ use crate::model::Seen;
 use crate::model::run_task::Starter;
 use crate::one_off::{self, Found};
 use crate::plan::Wish;
-use crate::run::history::{Recent, STREAMS_A_RUN};
 use crate::run::unreported::{self, OCCURRENCES, due_windows};
 use crate::standing::judge::judge;
 use crate::standing::overdue::{Log, patience};
@@ -66,7 +65,7 @@ async fn gather(context: &Context, look: &Look, clock: Timestamp) -> Facts {
                 None => None,
             }
         });
-    let Past { mut runs, mut log, looked_into } = past;
+    let Past { mut runs, mut log, has_older } = past;
     let mut unreported = Vec::new();
     if let (Some((group, prefix)), Some(schedule), false) =
         (look.stream_prefix(), live.schedule.present(), matches!(log, Log::Dark(_) | Log::Gone(_)))
@@ -81,7 +80,7 @@ async fn gather(context: &Context, look: &Look, clock: Timestamp) -> Facts {
             Err(error) => log = Log::Dark(why(&error)),
         }
     }
-    Facts { clock, runs, looked_into, unreported, shown: SHOWN, log, running, one_off, queue: queue.zip(depth) }
+    Facts { clock, runs, has_older, unreported, shown: SHOWN, log, running, one_off, queue: queue.zip(depth) }
 }
 
 /// The one-off schedule that is still to fire: watched by somebody, or left behind.
@@ -95,13 +94,13 @@ async fn one_off(context: &Context, look: &Look) -> Result<Option<String>, Strin
 struct Past {
     runs: Vec<PastRun>,
     log: Log,
-    /// How many streams were looked into, when there are more.
-    looked_into: Option<usize>,
+    /// Whether there are more streams than were looked into.
+    has_older: bool,
 }
 
 /// The last runs, and those that came of the last fire times: a busy family writes many other streams in between.
 async fn past_runs(context: &Context, look: &Look, clock: Timestamp) -> Past {
-    let dark = |runs, why| Past { runs, log: Log::Dark(why), looked_into: None };
+    let dark = |runs, why| Past { runs, log: Log::Dark(why), has_older: false };
     let Some((group, prefix)) = look.stream_prefix() else {
         let why = match &look.live.task_definition {
             Seen::Hidden { why } => why,
@@ -110,15 +109,15 @@ async fn past_runs(context: &Context, look: &Look, clock: Timestamp) -> Past {
         return dark(Vec::new(), why.to_owned());
     };
     let (reports, windows) = (context.reports(&group, &prefix), windows(look, clock));
-    let (recent, keeps) = tokio::join!(reports.recent(SHOWN, SHOWN * STREAMS_A_RUN), context.aws.log_retention(&group));
-    let mut looked_into = None;
+    let (recent, keeps) = tokio::join!(reports.newest(SHOWN), context.aws.log_retention(&group));
+    let mut has_older = false;
     let recent = match recent {
-        Ok(Recent { runs, of_newest }) => {
-            looked_into = of_newest;
+        Ok((runs, is_all)) => {
+            has_older = !is_all;
             runs
         }
         Err(error) if error.kind == ErrorKind::NotFound => {
-            return Past { runs: Vec::new(), log: no_group(look, group), looked_into };
+            return Past { runs: Vec::new(), log: no_group(look, group), has_older };
         }
         Err(error) => return dark(Vec::new(), why(&error)),
     };
@@ -135,9 +134,9 @@ async fn past_runs(context: &Context, look: &Look, clock: Timestamp) -> Past {
         Ok(_) if look.desired.job.gate.proof == Proof::ExitCode && recent.is_empty() => Past {
             runs: recent,
             log: Log::Silent("gate.proof is \"exit-code\": such a job prints no report".to_owned()),
-            looked_into,
+            has_older,
         },
-        Ok(more) => Past { runs: newest_first([recent, more].concat()), log: Log::Read { keeps }, looked_into },
+        Ok(more) => Past { runs: newest_first([recent, more].concat()), log: Log::Read { keeps }, has_older },
     }
 }
 

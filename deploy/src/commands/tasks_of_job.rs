@@ -7,10 +7,10 @@ use crate::check;
 use crate::cloud::{Answer, CloudError, ErrorKind, Schedules, TaskDefinitions, Whoami};
 use crate::desired::Desired;
 use crate::exit::Stop;
-use crate::model::TaskDefinition;
 use crate::model::log::LogStream;
 use crate::model::run_task::{Occurrence, RunTask, Starter};
 use crate::model::task::Task;
+use crate::model::{Schedule, TaskDefinition};
 use crate::plan::pinned_revision;
 
 use super::attempt::now;
@@ -114,6 +114,30 @@ pub async fn newest(context: &Context, desired: &Desired) -> anyhow::Result<Opti
     Ok(ours.max_by_key(|one| one.task.events.first().map(|created| created.at_ms)))
 }
 
+/// The schedule, if there is one.
+pub async fn schedule(context: &Context, desired: &Desired) -> Result<Option<Schedule>, CloudError> {
+    match context.aws.schedule(&desired.timing().group, &desired.job.name).await {
+        Ok(schedule) => Ok(Some(schedule)),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The revision that the schedule runs: it says where the job writes to, whatever others register. Without one, the family's newest.
+pub async fn at_work(
+    context: &Context,
+    desired: &Desired,
+    schedule: Option<&Schedule>,
+) -> Result<TaskDefinition, CloudError> {
+    if let Some(pinned) = schedule.and_then(pinned_revision) {
+        match context.aws.task_definition(pinned.arn()).await {
+            Err(error) if error.kind == ErrorKind::NotFound => {}
+            answer => return answer,
+        }
+    }
+    context.aws.task_definition(&desired.job.family).await
+}
+
 /// Where the job's container writes to in a task of this revision; `None` when it does not write to CloudWatch.
 pub async fn stream(
     context: &Context,
@@ -121,36 +145,14 @@ pub async fn stream(
     container: &str,
     task_id: &str,
 ) -> anyhow::Result<Option<LogStream>> {
-    Ok(stream_of(&context.aws.task_definition(revision).await?, container, task_id))
+    Ok(stream_in(&context.aws.task_definition(revision).await?, container, task_id))
 }
 
-/// The same in a task of a revision that is known.
-pub fn stream_of(definition: &TaskDefinition, container: &str, task_id: &str) -> Option<LogStream> {
+/// The same, of a revision that is known.
+pub fn stream_in(definition: &TaskDefinition, container: &str, task_id: &str) -> Option<LogStream> {
     let (group, prefix) = definition.awslogs(container)?;
     let name = format!("{}/{container}/{task_id}", prefix?);
     Some(LogStream { group: group.to_owned(), name })
-}
-
-/// The revision whose log is the job's: the one that the schedule runs, which may not be the family's newest.
-pub async fn revision(context: &Context, desired: &Desired) -> anyhow::Result<TaskDefinition> {
-    let pinned = match context.aws.schedule(&desired.timing().group, &desired.job.name).await {
-        Ok(schedule) => pinned_revision(&schedule).filter(|reference| reference.family() == desired.job.family),
-        Err(error) if error.kind == ErrorKind::NotFound => None,
-        Err(error) => {
-            err!(
-                "note: the log is that of the family's newest revision; which one the schedule runs was not seen: {error}"
-            );
-            None
-        }
-    };
-    if let Some(reference) = pinned {
-        match context.aws.task_definition(reference.arn()).await {
-            // It is gone, and the next run will be of the newest.
-            Err(error) if error.kind == ErrorKind::NotFound => {}
-            found => return Ok(found?),
-        }
-    }
-    Ok(context.aws.task_definition(&desired.job.family).await?)
 }
 
 /// A run that a person starts now.

@@ -2,29 +2,21 @@
 
 use futures_util::future::join_all;
 use geuneul::RunReport;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-use crate::cloud::{Answer, Aws, LISTED};
+use crate::cloud::{Answer, Aws};
 use crate::config::Proof;
 use crate::model::log::LogStream;
 use crate::standing::runs::{PastRun, newest_first};
 
-/// How many streams are looked into for each run that is asked for, by whoever has no time: a family's service writes to streams of
-/// the same prefix, and so does every `deploy run`.
-pub const STREAMS_A_RUN: usize = 4;
+/// How many streams are looked into for each run that is asked for: a family's service writes to streams of the same prefix.
+const STREAMS_A_RUN: usize = 4;
 /// So many at once.
 const AT_ONCE: usize = 8;
+/// How far back each search of the whole log goes, in days, until enough is found; the last one goes to its beginning.
+const STRETCHES: [i64; 3] = [31, 186, 36_500];
 /// The report is the last line of a run; what another program prints after it is not much. Whoever says that there is none looks further.
 const LINES: i32 = 200;
-
-/// The last runs that were found.
-#[derive(Debug, Default)]
-pub struct Recent {
-    /// The runs, newest first.
-    pub runs: Vec<PastRun>,
-    /// When they are fewer than were asked for and there are older streams: how many streams were looked into.
-    pub of_newest: Option<usize>,
-}
 
 /// Where a job's runs report.
 #[derive(Clone, Copy)]
@@ -55,14 +47,43 @@ impl Reports<'_> {
         LogStream { group: self.group.to_owned(), name: format!("{}{task}", self.prefix) }
     }
 
-    /// The last runs, so many of them, looked for in so many streams at most.
-    pub async fn recent(&self, count: usize, streams: usize) -> Answer<Recent> {
-        let listed = self.aws.newest_streams(self.group).await?;
-        let is_cut = listed.len() >= LISTED;
-        let ours: Vec<_> = listed.into_iter().filter(|stream| stream.name.starts_with(self.prefix)).collect();
-        let looked_into = ours.len().min(streams);
+    /// The last runs, newest first, as far as the streams show that were written to last.
+    pub async fn recent(&self, count: usize) -> Answer<Vec<PastRun>> {
+        Ok(self.newest(count).await?.0)
+    }
+
+    /// The last runs, newest first, however many streams others have written to since: then the whole log is searched. The other
+    /// answer says why that was not done to the end.
+    pub async fn last(&self, count: usize) -> Answer<(Vec<PastRun>, Answer<()>)> {
+        let (mut runs, is_all) = self.newest(count).await?;
+        let (mut to, mut searched) = (Timestamp::now(), Ok(()));
+        for days in STRETCHES {
+            if is_all || runs.len() >= count {
+                break;
+            }
+            let from =
+                Timestamp::now().checked_sub(SignedDuration::from_hours(24 * days)).unwrap_or(Timestamp::UNIX_EPOCH);
+            match self.within(&[(from.max(Timestamp::UNIX_EPOCH), to)]).await {
+                Ok(more) => runs = newest_first([runs, more].concat()),
+                Err(error) => {
+                    searched = Err(error);
+                    break;
+                }
+            }
+            to = from;
+        }
+        runs.truncate(count);
+        Ok((runs, searched))
+    }
+
+    /// The runs in the newest streams, and whether there is no other stream.
+    pub async fn newest(&self, count: usize) -> Answer<(Vec<PastRun>, bool)> {
+        let streams = self.aws.newest_streams(self.group).await?;
+        let every = streams.len() < Aws::NEWEST_STREAMS;
+        let streams: Vec<_> = streams.into_iter().filter(|stream| stream.name.starts_with(self.prefix)).collect();
+        let looked_into = streams.len().min(count * STREAMS_A_RUN);
         let mut runs = Vec::new();
-        for some in ours[..looked_into].chunks(AT_ONCE) {
+        for some in streams[..looked_into].chunks(AT_ONCE) {
             let calls = some.iter().map(|stream| async move {
                 let lines = self.aws.last_log_lines(stream, LINES).await?;
                 let report = RunReport::last_of(lines.iter().map(|line| line.text.as_str())).and_then(Result::ok);
@@ -77,8 +98,7 @@ impl Reports<'_> {
         }
         let mut runs = newest_first(runs);
         runs.truncate(count);
-        let has_older = is_cut || looked_into < ours.len();
-        Ok(Recent { of_newest: (has_older && runs.len() < count).then_some(looked_into), runs })
+        Ok((runs, every && looked_into == streams.len()))
     }
 
     /// The runs that reported within some stretches of time, and nothing else of the log.

@@ -41,10 +41,8 @@ pub fn judge(desired: &Desired, live: &Live, plan: &Plan, facts: &Facts, program
     });
     let runs_unknown = match &facts.log {
         Log::Read { .. } => {
-            let none = facts.looked_into.filter(|_| facts.runs.is_empty() && facts.unreported.is_empty());
-            none.map(|count| {
-                format!("none in the {count} newest streams of the container; older ones were not looked into")
-            })
+            let none = facts.has_older && facts.runs.is_empty() && facts.unreported.is_empty();
+            none.then(|| "none in the newest streams of the log; history looks into older ones".to_owned())
         }
         Log::Dark(why) => Some(bench.dark(why)),
         Log::Silent(why) => Some(why.clone()),

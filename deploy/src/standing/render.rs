@@ -51,7 +51,7 @@ pub fn lines(standing: &Standing, program: &str) -> Vec<String> {
     if let Some(why) = &standing.runs_unknown {
         screen.line("runs", why);
     } else if standing.runs.is_empty() && standing.unreported.is_empty() {
-        screen.line("runs", "none that the log remembers");
+        screen.line("runs", "none in the streams that were written to last");
     }
     let Screen(mut lines) = screen;
     if !(standing.runs.is_empty() && standing.unreported.is_empty()) {

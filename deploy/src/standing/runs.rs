@@ -53,6 +53,11 @@ impl PastRun {
         self.occurrence().is_some_and(|(of, _)| of != job)
     }
 
+    /// Whether it says that it is this job's.
+    pub fn is_of(&self, job: &str) -> bool {
+        self.occurrence().is_some_and(|(of, _)| of == job)
+    }
+
     /// Whether the schedule itself started it: it says so, for this job, and for a moment at which the schedule fires. A line of a
     /// log is no more than that, and one that says less shows nothing of the schedule.
     pub fn is_by(&self, schedule: &Schedule) -> bool {

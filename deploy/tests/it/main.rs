@@ -23,6 +23,7 @@ mod plan;
 mod properties;
 mod proxy;
 mod purity;
+mod runs_in_logs;
 #[path = "../../src/run/judge/sample.rs"]
 mod sample;
 mod saved;

@@ -201,6 +201,13 @@ from = "env:API_KEY"
         serde_json::from_str(if answer.is_empty() { "null" } else { &answer }).expect("JSON")
     }
 
+    /// How the names of the streams begin that the family's newest revision writes to.
+    pub fn stream_prefix(&self) -> String {
+        let described = self.call("ecs", "DescribeTaskDefinition", &json!({ "taskDefinition": self.world.family }));
+        let container = &described["taskDefinition"]["containerDefinitions"][0];
+        container["logConfiguration"]["options"]["awslogs-stream-prefix"].as_str().expect("a prefix").to_owned()
+    }
+
     /// Gives a role an inline policy, as anybody beside `deploy` could.
     pub fn put_role_policy(&self, role: &str, policy: &str, statement: &Value) {
         self.iam("PutRolePolicy", &format!("RoleName={role}&PolicyName={policy}"), statement);

@@ -105,7 +105,7 @@ fn facts(clock: &str) -> Facts {
     Facts {
         clock: moment(clock),
         runs: Vec::new(),
-        looked_into: None,
+        has_older: false,
         unreported: Vec::new(),
         shown: 5,
         log,

@@ -104,9 +104,7 @@ fn a_run_that_did_not_come_is_overdue_and_one_in_a_busy_log_is_found() {
         assert_eq!(status["exit_code"], json!(output.status.code()));
         status
     };
-    let described = scene.call("ecs", "DescribeTaskDefinition", &json!({ "taskDefinition": scene.world.family }));
-    let options = &described["taskDefinition"]["containerDefinitions"][0]["logConfiguration"]["options"];
-    let prefix = format!("{}/{}", options["awslogs-stream-prefix"].as_str().unwrap(), scene.world.container);
+    let prefix = format!("{}/{}", scene.stream_prefix(), scene.world.container);
     // Nothing came of it, and the run by hand has done the work since.
     let found = status();
     assert_eq!((&found["overdue"]["verdict"], &found["exit_code"]), (&json!("made_up"), &json!(0)), "{found:#}");
@@ -274,26 +272,6 @@ fn a_report_is_found_however_much_comes_after_it() {
     );
     let history = json_of(&scene, &["history", "--json"], 0);
     assert_eq!(history["unreported"][0]["ended"], "unreadable", "{history}");
-}
-
-/// A pipeline registers revisions that write somewhere else; the schedule stays where it is, and so do its runs.
-#[test]
-fn the_log_is_that_of_the_revision_that_the_schedule_runs() {
-    let scene = Scene::applied();
-    scene.expect(&["trigger-now"], 0);
-    let described = scene.call("ecs", "DescribeTaskDefinition", &json!({ "taskDefinition": scene.world.family }));
-    let mut definition = described["taskDefinition"].clone();
-    for read_only in deploy::model::TaskDefinition::READ_ONLY {
-        definition.as_object_mut().unwrap().remove(read_only);
-    }
-    definition["containerDefinitions"][0]["logConfiguration"]["options"]["awslogs-group"] = json!("/ecs/elsewhere");
-    scene.call("ecs", "RegisterTaskDefinition", &definition);
-    let history = json_of(&scene, &["history", "--json"], 0);
-    assert_eq!((history["runs"].as_array().unwrap().len(), &history["unreported"]), (1, &json!([])), "{history}");
-    let task = history["runs"][0]["task"].as_str().unwrap();
-    scene.aws.hide_tasks(1).unwrap();
-    let logs = scene.transcript(&["logs", task]);
-    assert!(logs.contains("exit code: 0\n") && logs.contains("run-report/1"), "{logs}");
 }
 
 #[test]
