@@ -191,11 +191,18 @@ async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Verb::Disable(args) if args.schedule.is_some() => return commands::disable::named(&cli.global, args).await,
         verb => verb,
     };
-    let context = prepared(&cli.global, &verb).await.inspect_err(|error| {
-        if let Verb::TriggerNow(args) = &verb {
-            args.tell(error);
+    let context = match prepared(&cli.global, &verb).await {
+        Ok(context) => context,
+        Err(error) => {
+            if let Verb::TriggerNow(args) = &verb {
+                args.tell(&error);
+            }
+            return Err(match verb {
+                Verb::Disable(_) => commands::disable::without_a_file(error),
+                _ => error,
+            });
         }
-    })?;
+    };
     match verb {
         Verb::Init(_) | Verb::Completions(_) => Ok(Exit::Done), // told above
         Verb::Plan(args) => commands::plan::run(&context, args).await,

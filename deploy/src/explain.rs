@@ -72,7 +72,7 @@ pub fn hint(error: &CloudError) -> String {
 }
 
 /// What a key of KMS has against it, in the words that SSM passes on.
-fn key_hint(said: &str) -> Option<&'static str> {
+pub fn key_hint(said: &str) -> Option<&'static str> {
     let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
     let hint = match () {
         () if has(&["kms:Encrypt", "kms:GenerateDataKey", "kms:Decrypt"]) => {

@@ -190,8 +190,14 @@ impl One<'_> {
 
     async fn delete(&self, schedule: &Schedule) -> anyhow::Result<Exit> {
         let name = &self.name;
-        let file = save(schedule, name)?;
-        out!("{name}: saved to {file}");
+        match save(schedule, name) {
+            Ok(file) => out!("{name}: saved to {file}"),
+            // A folder that takes no file keeps nobody from switching off: what is printed can be kept as well.
+            Err(error) => {
+                err!("note: {error:#}: keep what is printed here instead");
+                out!("{}", serde_json::to_string_pretty(&schedule.0)?);
+            }
+        }
         self.aws.delete_schedule(&self.group, name).await?;
         out!("{name}: deleted");
         self.goes_on();
@@ -256,6 +262,19 @@ impl One<'_> {
 fn cluster_of(schedule: &Schedule) -> Option<String> {
     let input: serde_json::Value = serde_json::from_str(schedule.input()?).ok()?;
     input.get("Cluster")?.as_str().map(str::to_owned)
+}
+
+/// The emergency switch needs no file, and says so when the one that there is cannot be used.
+pub fn without_a_file(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<Stop>() {
+        Ok(stop) if stop.exit == Exit::Usage => {
+            let hint =
+                format!("{}\nit can be switched off without the file: deploy disable --schedule GROUP/NAME", stop.hint);
+            Stop { hint, ..stop }.into()
+        }
+        Ok(stop) => stop.into(),
+        Err(error) => error,
+    }
 }
 
 /// Writes the schedule beside the person, under a name that is not taken.

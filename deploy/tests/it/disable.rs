@@ -76,6 +76,27 @@ fn when_aws_refuses_the_schedule_is_saved_and_can_be_deleted() {
 }
 
 #[test]
+fn neither_a_broken_file_nor_a_folder_that_takes_none_keeps_it_on() {
+    let scene = Scene::applied();
+    let text = std::fs::read_to_string(scene.path().join("deploy.toml")).unwrap();
+    std::fs::write(scene.path().join("deploy.toml"), text.replace("cron = ", "corn = ")).unwrap();
+    let said = scene.transcript(&["disable"]);
+    assert!(said.contains("exit code: 64\n") && said.contains(": deploy disable --schedule GROUP/NAME\n"), "{said}");
+    std::fs::write(scene.path().join("deploy.toml"), text).unwrap();
+    let config = scene.path().join("deploy.toml");
+    let mut command = scene.deploy(&["disable", "--delete", "--config", config.to_str().unwrap()]);
+    let said = scene.transcript_of({
+        command.current_dir("/proc");
+        command
+    });
+    assert!(
+        said.contains("exit code: 0\n") && said.contains("\"ScheduleExpression\": \"cron(0 4 1 * ? *)\""),
+        "{said}"
+    );
+    assert!(said.contains("library-sync: deleted\n"), "{said}");
+}
+
+#[test]
 fn a_document_that_is_gone_keeps_nobody_from_looking_or_switching_off() {
     let scene = Scene::applied();
     scene.expect(&["trigger-now"], 0);

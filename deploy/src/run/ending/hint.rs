@@ -200,7 +200,9 @@ fn start_hint(reason: &str) -> &'static str {
 /// The three causes of "unable to pull secrets" look alike and need different people.
 fn known_start_hint(reason: &str) -> Option<&'static str> {
     let has = |words: &str| reason.contains(words);
-    Some(if has("unable to assume the role") {
+    Some(if has("KMS") && (has("isabled") || has("pending deletion") || has("InvalidState")) {
+        return explain::key_hint(reason);
+    } else if has("unable to assume the role") {
         "the role's trust policy must name ecs-tasks.amazonaws.com; a role that is seconds old needs one more try"
     } else if has("CannotPull") || has("pull image") || has("failed to resolve ref") {
         "the image cannot be pulled: does the tag exist, and may the execution role read the repository?"
@@ -223,4 +225,18 @@ fn known_start_hint(reason: &str) -> Option<&'static str> {
     } else {
         return None;
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_cannot_be_used_is_explained_where_the_task_does_not_start() {
+        let reason = "ResourceInitializationError: unable to pull secrets or registry auth: operation error SSM: GetParameters, \
+                      https response error StatusCode: 400, InvalidKeyId: KMSInvalidStateException: the key is pending deletion";
+        assert!(start_hint(reason).starts_with("save the key"), "{}", start_hint(reason));
+        let disabled = reason.replace("KMSInvalidStateException: the key is pending deletion", "KMS DisabledException");
+        assert!(start_hint(&disabled).starts_with("switch the key on"), "{}", start_hint(&disabled));
+    }
 }
