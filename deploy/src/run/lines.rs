@@ -2,6 +2,8 @@
 //!
 //! Architecture invariant: pure.
 
+use geuneul::RunReport;
+
 use crate::model::log::LogLine;
 
 /// The buffers of the drivers, in bytes: Fargate's, and Docker's on an instance.
@@ -17,18 +19,17 @@ pub struct Joiner {
 }
 
 impl Joiner {
-    /// The next event of the stream; a line when it completes one.
-    pub fn push(&mut self, event: LogLine) -> Option<LogLine> {
+    /// The next event of the stream; the lines that it completes. A report begins a line, also behind one that happens to fill the
+    /// buffer.
+    pub fn push(&mut self, event: LogLine) -> impl Iterator<Item = LogLine> + use<> {
+        let before = if RunReport::begins(&event.text) { self.begun.take() } else { None };
         let goes_on = fills_a_buffer(&event.text);
         let line = match self.begun.take() {
             Some(begun) => join(begun, &event.text),
             None => event,
         };
-        if goes_on {
-            self.begun = Some(line);
-            return None;
-        }
-        Some(line)
+        let completed = if goes_on { self.begun.replace(line) } else { Some(line) };
+        before.into_iter().chain(completed)
     }
 
     /// What was begun and never went on: a line that happens to fill the buffer.
@@ -62,7 +63,7 @@ mod tests {
 
     fn joined(events: &[&str]) -> Vec<String> {
         let mut joiner = Joiner::default();
-        let lines = events.iter().filter_map(|text| joiner.push(LogLine { at_ms: 1, text: (*text).to_owned() }));
+        let lines = events.iter().flat_map(|text| joiner.push(LogLine { at_ms: 1, text: (*text).to_owned() }));
         let mut lines: Vec<_> = lines.map(|line| line.text).collect();
         lines.extend(joiner.rest().map(|line| line.text));
         lines
@@ -75,6 +76,8 @@ mod tests {
         assert_eq!(joined(&["a", &full, &full, "b", "c"]), ["a".to_owned(), format!("{full}{full}b"), "c".to_owned()]);
         assert_eq!(joined(&[&full]).concat(), full, "nothing is lost when nothing follows");
         assert_eq!(joined(&[&full[1..], "b"]), [full[1..].to_owned(), "b".to_owned()]);
+        let report = r#"{"geuneul":"run-report/1"}"#;
+        assert_eq!(joined(&["a", &full, report, "b"]), ["a", &full, report, "b"]);
     }
 
     #[test]

@@ -90,13 +90,14 @@ async fn of_ecs(reports: &Reports<'_>, known: &[PastRun], stopped: &[Task], foun
             Said::Report(report) => found.runs.push(PastRun { task: id, report: *report }),
             // It wrote to a log that somebody has deleted since: what it said, nobody knows.
             Said::Gone if code == Some(0) => {}
-            Said::Nothing | Said::Gone => {
+            said @ (Said::Nothing | Said::Unreadable(_) | Said::Gone) => {
                 let ended = match code {
                     Some(code) => Ended::With(code),
                     None => Ended::Because(task.stopped_reason.clone().unwrap_or_default()),
                 };
                 let trigger = *trigger;
-                found.unreported.push(Unreported { task: id, began: *began, trigger, ended, proof: reports.proof });
+                let (proof, unreadable) = (reports.proof, said.unreadable());
+                found.unreported.push(Unreported { task: id, began: *began, trigger, ended, unreadable, proof });
             }
         }
     }
@@ -136,10 +137,10 @@ async fn of_windows(
         some.truncate(LOOKED_INTO);
         let calls = some.iter().map(|(_, stream)| report_in(reports, (*stream).clone()));
         for ((made, stream), report) in some.iter().zip(join_all(calls).await) {
-            if let Said::Nothing = report? {
+            if let said @ (Said::Nothing | Said::Unreadable(_)) = report? {
                 let (task, trigger) = (task_of(stream), Trigger::Scheduled);
-                let (ended, proof) = (Ended::Forgotten, reports.proof);
-                found.unreported.push(Unreported { task, began: *made, trigger, ended, proof });
+                let (ended, proof, unreadable) = (Ended::Forgotten, reports.proof, said.unreadable());
+                found.unreported.push(Unreported { task, began: *made, trigger, ended, unreadable, proof });
                 break;
             }
         }
@@ -150,9 +151,17 @@ async fn of_windows(
 /// What a stream holds.
 enum Said {
     Report(Box<RunReport>),
+    /// A line that claims to be a report and cannot be read.
+    Unreadable(String),
     Nothing,
     /// The stream is not there: the container has never run, or its log was deleted.
     Gone,
+}
+
+impl Said {
+    fn unreadable(self) -> Option<String> {
+        if let Said::Unreadable(why) = self { Some(why) } else { None }
+    }
 }
 
 /// The report of one stream, wherever in it: what comes after it may be long.
@@ -163,8 +172,9 @@ async fn report_in(reports: &Reports<'_>, stream: LogStream) -> Answer<Said> {
             Err(error) if error.kind == ErrorKind::NotFound => return Ok(Said::Gone),
             answer => answer?,
         };
-        match RunReport::last_of(lines.iter().map(|line| line.text.as_str())).and_then(Result::ok) {
-            Some(report) => return Ok(Said::Report(Box::new(report))),
+        match RunReport::last_of(lines.iter().map(|line| line.text.as_str())) {
+            Some(Err(error)) => return Ok(Said::Unreadable(error.to_string())),
+            Some(Ok(report)) => return Ok(Said::Report(Box::new(report))),
             None if before.is_none() => return Ok(Said::Nothing),
             None => token = before,
         }

@@ -107,6 +107,8 @@ pub struct Unreported {
     pub trigger: Trigger,
     /// How it ended, as far as is known.
     pub ended: Ended,
+    /// Why its report cannot be read, when it did print one.
+    pub unreadable: Option<String>,
     /// What a run of this job has to show.
     #[serde(skip)]
     pub proof: Proof,
@@ -137,6 +139,13 @@ impl Unreported {
 
     /// How it ended, for a person.
     pub fn says(&self) -> String {
+        if let (Some(why), Proof::RunReport) = (&self.unreadable, self.proof) {
+            let ended = match &self.ended {
+                Ended::With(code) => format!("ended with exit code {code}"),
+                Ended::Because(_) | Ended::Forgotten => "ended".to_owned(),
+            };
+            return format!("{ended}, and {}", readable(why));
+        }
         match (&self.ended, self.proof) {
             (Ended::With(0), Proof::ExitCode) => "ran (it prints no report)".to_owned(),
             (Ended::Forgotten, Proof::ExitCode) => "ran; ECS has forgotten who started it and how it ended".to_owned(),
@@ -210,6 +219,7 @@ impl Row {
         let outcome = match one.is_well() {
             true => "ran",
             false if one.is_unknown() => "not known",
+            false if one.unreadable.is_some() => "unreadable",
             false => "no report",
         };
         // A stream names nobody.
