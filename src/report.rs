@@ -258,11 +258,6 @@ impl RunReport {
         Some(serde_json::from_value(marked.report).map_err(UnreadableReport::from))
     }
 
-    /// Whether a report begins here: such a text is never the rest of another line.
-    pub fn begins(text: &str) -> bool {
-        text.starts_with("{\"geuneul\":\"run-report/")
-    }
-
     /// The last report among log lines, newest last.
     pub fn last_of<'a>(lines: impl DoubleEndedIterator<Item = &'a str>) -> Option<Result<RunReport, UnreadableReport>> {
         lines.rev().find_map(RunReport::from_line)

@@ -6,9 +6,6 @@ use crate::exit::{Exit, Stop};
 /// Scheduler's words while IAM has not told it of a new role yet, and for ever when the trust policy is wrong.
 pub const CANNOT_ASSUME: &str = "must allow AWS EventBridge Scheduler to assume the role";
 
-/// How a service calls a fault of its own.
-const FAULTS: [&str; 4] = ["InternalServer", "InternalFailure", "ServiceUnavailable", "ServerException"];
-
 /// Whether the failure may go away by itself because IAM needs time to tell the other services.
 pub fn may_be_propagation(error: &CloudError) -> bool {
     error.said.contains(CANNOT_ASSUME)
@@ -68,9 +65,6 @@ pub fn hint(error: &CloudError) -> String {
             "another operator or a pipeline works on the same job: find out who, then look again with `deploy plan`".to_owned()
         }
         ErrorKind::Throttled => "AWS is asked too often, by all of this account together: wait a minute, then say it again".to_owned(),
-        ErrorKind::Other if FAULTS.iter().any(|word| said.contains(word)) => {
-            "that is a fault at AWS, short as a rule: wait a minute, then say it again".to_owned()
-        }
         ErrorKind::Invalid | ErrorKind::Other => "AWS's own words above are all that is known".to_owned(),
     }
 }

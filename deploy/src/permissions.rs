@@ -11,6 +11,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use crate::desired::Desired;
+use crate::one_off;
 
 /// Whom the policy is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -295,10 +296,15 @@ impl Draft<'_> {
     }
 
     fn disable(&mut self) {
-        self.allow(&["scheduler:ListTagsForResource"], vec![self.desired.group_arn()]);
+        // The emergency switch finds the schedule where it is, whatever group the configuration says.
+        let (group, name) = (self.desired.in_group("*").group_arn(), &self.desired.job.name);
+        let schedule = self.arn("scheduler", &format!("schedule/*/{name}"));
+        self.allow(&["scheduler:ListSchedules"], vec!["*".to_owned()]);
+        self.allow(&["scheduler:ListTagsForResource"], vec![group]);
         let actions = ["scheduler:GetSchedule", "scheduler:UpdateSchedule", "scheduler:DeleteSchedule"];
-        self.allow(&actions, vec![self.schedule()]);
-        self.allow(&["scheduler:DeleteSchedule"], vec![self.one_off()]);
+        self.allow(&actions, vec![schedule]);
+        let one_off = self.arn("scheduler", &format!("schedule/*/{}", one_off::name(name)));
+        self.allow(&["scheduler:DeleteSchedule"], vec![one_off]);
         self.pass_scheduler_role();
         self.list_tasks();
         self.allow(&["ecs:StopTask"], self.tasks());
@@ -349,10 +355,9 @@ impl Draft<'_> {
         self.allow(&["ssm:DescribeParameters"], everything());
         self.allow(&["ssm:ListTagsForResource", "ssm:DeleteParameter"], parameters);
         self.allow(&["ecs:DescribeTaskDefinition"], everything());
-        if !self.desired.parameters.is_empty() {
-            let reads = ["iam:ListRolePolicies", "iam:ListAttachedRolePolicies", "iam:GetRolePolicy"];
-            self.allow(&[&reads[..], &["iam:DeleteRolePolicy"]].concat(), self.execution_role());
-        }
+        // Without a secret as well: the last one may just have been taken out of the configuration.
+        let reads = ["iam:ListRolePolicies", "iam:ListAttachedRolePolicies", "iam:GetRolePolicy"];
+        self.allow(&[&reads[..], &["iam:DeleteRolePolicy"]].concat(), self.execution_role());
         let role = vec![self.desired.role.arn.clone()];
         self.allow(&["iam:GetRole"], role.clone());
         if self.desired.role.ours {

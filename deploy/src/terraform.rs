@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::desired::{Desired, SCHEDULER_POLICY_NAME, role_name};
-use crate::model::{Live, PolicyDocument, Schedule, Seen, Tags};
+use crate::model::{Live, PolicyDocument, Schedule, Seen, Tags, tags};
 use crate::observe::execution_role;
 
 /// The file, and what could not be put into it.
@@ -25,12 +25,16 @@ pub struct Export {
 pub fn export(desired: &Desired, live: &Live) -> Export {
     let mut out = Writer { hcl: HEAD.to_owned(), missing: Vec::new() };
     let name = label(&desired.job.name);
-    if let Some(group) = out.seen("schedule group", &live.group) {
+    if let Some(group) = out.seen("schedule group", &live.group)
+        && out.ours(&format!("schedule group {}", group.name), tags::are_ours(&group.tags, &desired.job.name))
+    {
         let body = [attribute("name", &group.name), tags_of(&group.tags)].concat();
         out.resource("aws_scheduler_schedule_group", &name, &group.name, &body);
     }
     if desired.role.ours {
-        if let Some(role) = out.seen("role", &live.scheduler_role) {
+        if let Some(role) = out.seen("role", &live.scheduler_role)
+            && out.ours(&format!("role {}", desired.role.name), desired.owns_role(&role.tags))
+        {
             let body = [
                 attribute("name", &desired.role.name),
                 path_of(&role.arn),
@@ -44,6 +48,11 @@ pub fn export(desired: &Desired, live: &Live) -> Export {
         if let Some(document) = out.seen("policy of the role", &live.scheduler_policy) {
             out.role_policy(&format!("{name}_run_task"), &desired.role.name, SCHEDULER_POLICY_NAME, document);
         }
+    }
+    if let Seen::Hidden { why } = &live.task_definition
+        && live.execution_policy.is_none()
+    {
+        out.missing.push(format!("policy of the execution role: could not look: {why}"));
     }
     if let (Some(seen), Some(role)) = (&live.execution_policy, execution_role(desired, &live.task_definition))
         && let Some(document) = out.seen("policy of the execution role", seen)
@@ -92,6 +101,14 @@ impl Writer {
             Seen::Hidden { why } => self.missing.push(format!("{what}: could not look: {why}")),
         }
         None
+    }
+
+    /// What is not ours to hand over stays with whom it belongs to.
+    fn ours(&mut self, what: &str, is_ours: bool) -> bool {
+        if !is_ours {
+            self.missing.push(format!("{what}: not ours by its tags"));
+        }
+        is_ours
     }
 
     fn resource(&mut self, kind: &str, label: &str, id: &str, body: &str) {

@@ -11,11 +11,13 @@ use super::Context;
 use super::look::Look;
 use super::plan::WishArgs;
 use crate::apply::{self, Failure, Patience};
+use crate::cloud::{ErrorKind, Schedules};
 use crate::desired::Desired;
 use crate::exit::{Exit, Stop};
 use crate::explain;
 use crate::guard::Guard;
 use crate::model::{Group, Live, tags};
+use crate::one_off::Found;
 use crate::plan::{Plan, Sign, Step, Wish};
 use crate::run::scheduled;
 use crate::saved::{Outdated, Saved};
@@ -61,8 +63,8 @@ pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
         err!("nothing was changed");
         return Ok(Exit::Refused);
     }
-    clear_one_off(context, &desired, &live).await;
     if plan.steps().next().is_none() {
+        clear_one_off(context, &desired, &live, &wish).await;
         out!("nothing to do");
         say_next(context, &plan, &live, &wish);
         return Ok(Exit::Done);
@@ -73,6 +75,7 @@ pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
     if !args.yes {
         look_again(context, &wish, &plan).await?;
     }
+    clear_one_off(context, &desired, &live, &wish).await;
     let mut say = |line: &str| err!("{line}");
     let guard = Guard::of(&desired, &live, &plan);
     if let Err(failure) = apply::apply(&context.aws, guard, &plan, &values, Patience::IAM, &mut say).await {
@@ -96,11 +99,34 @@ pub async fn run(context: &Context, args: ApplyArgs) -> anyhow::Result<Exit> {
 }
 
 /// What an earlier `trigger-now --via-scheduler` left behind is no part of a plan: it is nobody's wish. In a group of ours it is ours.
-async fn clear_one_off(context: &Context, desired: &Desired, live: &Live) {
-    let ours = |group: &Group| tags::are_ours(&group.tags, &desired.job.name);
+/// One that is still to fire is on its way to start a task: that is not what whoever says `--disabled` means.
+async fn clear_one_off(context: &Context, desired: &Desired, live: &Live, wish: &Wish) {
+    let (job, aws) = (&desired.job.name, &context.aws);
+    let ours = |group: &Group| tags::are_ours(&group.tags, job);
     let Some(group) = live.group.present().filter(|group| ours(group)) else { return };
-    if let Err(error) = scheduled::clear(&context.aws, &group.name, &one_off::name(&desired.job.name)).await {
-        err!("note: a one-off schedule that an earlier run may have left behind was not removed: {error}");
+    let name = one_off::name(job);
+    let full_name = format!("{}/{name}", group.name);
+    let found = match scheduled::clear(aws, &group.name, &name).await {
+        Ok(found) => found,
+        Err(error) => {
+            err!("note: a one-off schedule that an earlier run may have left behind was not removed: {error}");
+            return;
+        }
+    };
+    if found == Some(Found::Awaited) && wish.disabled {
+        match aws.delete_schedule(&group.name, &name).await {
+            Err(error) if error.kind != ErrorKind::NotFound => {
+                err!("note: the one-off schedule {full_name} starts a task within three minutes, and stays: {error}");
+            }
+            _ => err!(
+                "deleted the one-off schedule {full_name}, which trigger-now --via-scheduler made and which was still to fire"
+            ),
+        }
+    } else if found == Some(Found::Awaited) {
+        err!(
+            "note: the one-off schedule {full_name} starts a task within three minutes: {} disable deletes it",
+            context.program
+        );
     }
 }
 

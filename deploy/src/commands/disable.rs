@@ -128,6 +128,8 @@ impl One<'_> {
                 Exit::Done
             }
             Err(error) if error.kind == ErrorKind::NotFound => Exit::Done,
+            // Whoever may not delete it need not, where there is none.
+            Err(_) if matches!(seen(self.aws.schedule(&self.group, &name).await), Ok(Seen::Absent)) => Exit::Done,
             Err(error) => {
                 err!("error: a one-off schedule {}/{name}, if there is one, stays: {error}", self.group);
                 err!("hint: it fires once, within three minutes after it was made; {}", explain::hint(&error));

@@ -4,7 +4,8 @@ use clap::Args;
 use serde_json::{Map, Value};
 
 use super::Context;
-use crate::cloud::{CloudError, ErrorKind, Schedules, TaskDefinitions};
+use crate::check;
+use crate::cloud::{CloudError, ErrorKind, Schedules, TaskDefinitions, Whoami};
 use crate::desired::Desired;
 use crate::exit::Exit;
 use crate::permissions::{For, TaskRoles, policy};
@@ -21,7 +22,11 @@ pub struct IamArgs {
 /// Carries the verb out.
 pub async fn run(context: &Context, args: IamArgs) -> anyhow::Result<Exit> {
     let desired = context.desired();
-    let roles = task_roles(context, &desired).await;
+    // Whoever writes policies may not be logged in at all; who is, elsewhere, would get the roles of another account.
+    let (identity, roles) = tokio::join!(context.aws.identity(), task_roles(context, &desired));
+    if let Ok(identity) = identity {
+        check::same_place(&desired, &identity)?;
+    }
     out!("{}", serde_json::to_string_pretty(&policy(&desired, &roles, args.whom))?);
     Ok(Exit::Done)
 }

@@ -19,17 +19,16 @@ pub struct Joiner {
 }
 
 impl Joiner {
-    /// The next event of the stream; the lines that it completes. A report begins a line, also behind one that happens to fill the
-    /// buffer.
-    pub fn push(&mut self, event: LogLine) -> impl Iterator<Item = LogLine> + use<> {
-        let before = if RunReport::begins(&event.text) { self.begun.take() } else { None };
+    /// The next event of the stream; the lines that it completes. A report is a line of its own, whatever stood before it.
+    pub fn push(&mut self, event: LogLine) -> Vec<LogLine> {
         let goes_on = fills_a_buffer(&event.text);
-        let line = match self.begun.take() {
-            Some(begun) => join(begun, &event.text),
-            None => event,
+        let (whole, line) = match self.begun.take() {
+            Some(begun) if RunReport::from_line(&event.text).is_some() => (Some(begun), event),
+            Some(begun) => (None, join(begun, &event.text)),
+            None => (None, event),
         };
-        let completed = if goes_on { self.begun.replace(line) } else { Some(line) };
-        before.into_iter().chain(completed)
+        let line = if goes_on { self.begun.replace(line) } else { Some(line) };
+        whole.into_iter().chain(line).collect()
     }
 
     /// What was begun and never went on: a line that happens to fill the buffer.
@@ -76,8 +75,9 @@ mod tests {
         assert_eq!(joined(&["a", &full, &full, "b", "c"]), ["a".to_owned(), format!("{full}{full}b"), "c".to_owned()]);
         assert_eq!(joined(&[&full]).concat(), full, "nothing is lost when nothing follows");
         assert_eq!(joined(&[&full[1..], "b"]), [full[1..].to_owned(), "b".to_owned()]);
-        let report = r#"{"geuneul":"run-report/1"}"#;
-        assert_eq!(joined(&["a", &full, report, "b"]), ["a", &full, report, "b"]);
+        // A line that happens to fill the buffer swallows no report.
+        let report = r#"{"geuneul":"run-report/1","report":1}"#;
+        assert_eq!(joined(&[&full, report]), [full.clone(), report.to_owned()]);
     }
 
     #[test]

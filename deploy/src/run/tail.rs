@@ -133,12 +133,12 @@ impl<'a> Tail<'a> {
                     *seen += 1;
                     is_late = true;
                 }
-                let mut completed = place.joiner.push(event).peekable();
-                let shows = completed.peek().is_some() && std::mem::take(&mut is_late);
-                any |= shows;
-                for line in completed {
+                let lines = place.joiner.push(event);
+                let are_late = !lines.is_empty() && std::mem::take(&mut is_late);
+                for line in lines {
                     report = of_line(&line).unwrap_or(report);
-                    if shows {
+                    if are_late {
+                        any = true;
                         self.show(line, progress);
                     }
                 }

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use super::history::{Reports, task_of};
 use crate::cloud::{Answer, ErrorKind};
+use crate::config::Proof;
 use crate::fire_times::timetable::Timetable;
 use crate::model::log::LogStream;
 use crate::model::run_task::Starter;
@@ -86,18 +87,19 @@ async fn of_ecs(reports: &Reports<'_>, known: &[PastRun], stopped: &[Task], foun
     for ((began, trigger, task), report) in ours.iter().zip(join_all(calls).await) {
         let id = task.id().to_owned();
         let code = task.container(reports.container).and_then(|container| container.exit_code);
-        match report? {
+        let said = report?;
+        match said {
             Said::Report(report) => found.runs.push(PastRun { task: id, report: *report }),
             // It wrote to a log that somebody has deleted since: what it said, nobody knows.
             Said::Gone if code == Some(0) => {}
-            said @ (Said::Nothing | Said::Unreadable(_) | Said::Gone) => {
+            Said::Unreadable | Said::Nothing | Said::Gone => {
                 let ended = match code {
+                    _ if matches!(said, Said::Unreadable) => Ended::Unreadable,
                     Some(code) => Ended::With(code),
                     None => Ended::Because(task.stopped_reason.clone().unwrap_or_default()),
                 };
                 let trigger = *trigger;
-                let (proof, unreadable) = (reports.proof, said.unreadable());
-                found.unreported.push(Unreported { task: id, began: *began, trigger, ended, unreadable, proof });
+                found.unreported.push(Unreported { task: id, began: *began, trigger, ended, proof: reports.proof });
             }
         }
     }
@@ -137,10 +139,15 @@ async fn of_windows(
         some.truncate(LOOKED_INTO);
         let calls = some.iter().map(|(_, stream)| report_in(reports, (*stream).clone()));
         for ((made, stream), report) in some.iter().zip(join_all(calls).await) {
-            if let said @ (Said::Nothing | Said::Unreadable(_)) = report? {
+            let ended = match report? {
+                Said::Nothing => Some(Ended::Forgotten),
+                Said::Unreadable => Some(Ended::Unreadable),
+                Said::Report(_) | Said::Gone => None,
+            };
+            if let Some(ended) = ended {
                 let (task, trigger) = (task_of(stream), Trigger::Scheduled);
-                let (ended, proof, unreadable) = (Ended::Forgotten, reports.proof, said.unreadable());
-                found.unreported.push(Unreported { task, began: *made, trigger, ended, unreadable, proof });
+                let proof = reports.proof;
+                found.unreported.push(Unreported { task, began: *made, trigger, ended, proof });
                 break;
             }
         }
@@ -151,17 +158,11 @@ async fn of_windows(
 /// What a stream holds.
 enum Said {
     Report(Box<RunReport>),
-    /// A line that claims to be a report and cannot be read.
-    Unreadable(String),
+    /// A report of another version than this one.
+    Unreadable,
     Nothing,
     /// The stream is not there: the container has never run, or its log was deleted.
     Gone,
-}
-
-impl Said {
-    fn unreadable(self) -> Option<String> {
-        if let Said::Unreadable(why) = self { Some(why) } else { None }
-    }
 }
 
 /// The report of one stream, wherever in it: what comes after it may be long.
@@ -173,8 +174,9 @@ async fn report_in(reports: &Reports<'_>, stream: LogStream) -> Answer<Said> {
             answer => answer?,
         };
         match RunReport::last_of(lines.iter().map(|line| line.text.as_str())) {
-            Some(Err(error)) => return Ok(Said::Unreadable(error.to_string())),
             Some(Ok(report)) => return Ok(Said::Report(Box::new(report))),
+            Some(Err(_)) if reports.proof == Proof::RunReport => return Ok(Said::Unreadable),
+            Some(Err(_)) => return Ok(Said::Nothing),
             None if before.is_none() => return Ok(Said::Nothing),
             None => token = before,
         }

@@ -107,8 +107,6 @@ pub struct Unreported {
     pub trigger: Trigger,
     /// How it ended, as far as is known.
     pub ended: Ended,
-    /// Why its report cannot be read, when it did print one.
-    pub unreadable: Option<String>,
     /// What a run of this job has to show.
     #[serde(skip)]
     pub proof: Proof,
@@ -124,6 +122,8 @@ pub enum Ended {
     Because(String),
     /// ECS has forgotten it: only its log stream is left.
     Forgotten,
+    /// With a report that this version cannot read.
+    Unreadable,
 }
 
 impl Unreported {
@@ -139,13 +139,6 @@ impl Unreported {
 
     /// How it ended, for a person.
     pub fn says(&self) -> String {
-        if let (Some(why), Proof::RunReport) = (&self.unreadable, self.proof) {
-            let ended = match &self.ended {
-                Ended::With(code) => format!("ended with exit code {code}"),
-                Ended::Because(_) | Ended::Forgotten => "ended".to_owned(),
-            };
-            return format!("{ended}, and {}", readable(why));
-        }
         match (&self.ended, self.proof) {
             (Ended::With(0), Proof::ExitCode) => "ran (it prints no report)".to_owned(),
             (Ended::Forgotten, Proof::ExitCode) => "ran; ECS has forgotten who started it and how it ended".to_owned(),
@@ -156,6 +149,9 @@ impl Unreported {
             }
             (Ended::Because(_), _) => "ended without an exit code".to_owned(),
             (Ended::Forgotten, Proof::RunReport) => "ended without a report".to_owned(),
+            (Ended::Unreadable, _) => {
+                "left a report that this version cannot read: use a `deploy` of the container's version".to_owned()
+            }
         }
     }
 }
@@ -219,7 +215,7 @@ impl Row {
         let outcome = match one.is_well() {
             true => "ran",
             false if one.is_unknown() => "not known",
-            false if one.unreadable.is_some() => "unreadable",
+            false if one.ended == Ended::Unreadable => "unreadable",
             false => "no report",
         };
         // A stream names nobody.

@@ -38,6 +38,15 @@ fn everything_else_comes_back_as_it_was() {
 }
 
 #[test]
+fn a_one_off_schedule_that_is_not_there_need_not_be_deleted() {
+    let scene = enabled();
+    scene.aws.deny("scheduler:DeleteSchedule").unwrap();
+    let output = scene.expect(&["disable"], 0);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(scene.schedule()["State"], "DISABLED");
+}
+
+#[test]
 fn an_old_start_date_does_not_keep_it_on() {
     let scene = enabled();
     let words = "The StartDate you specify cannot be earlier than 5 minutes ago.";

@@ -45,11 +45,13 @@ fn run(scene: &Scene, caller: &User, arguments: &[&str]) -> (i32, String) {
 }
 
 /// Actions that these stories do not need: what is done once in the life of a job has tests of its own.
-const SELDOM: [(&str, &str); 5] = [
+const SELDOM: [(&str, &str); 6] = [
     ("plan", "scheduler:ListSchedules"),
     ("apply", "iam:DeleteRolePolicy"),
     // What a proof is compared with: without it, nobody is told that the proof will not count any more.
     ("apply", "iam:GetPolicy"),
+    // Only when the schedule is in another group than the configuration says.
+    ("disable", "scheduler:ListSchedules"),
     // Only once a fire time has passed.
     ("status", "logs:FilterLogEvents"),
     // Only when others have written to many streams since.
@@ -318,6 +320,24 @@ fn disable_and_destroy_are_exactly_allowed() {
     let applied = |scene: &Scene| drop(scene.expect(&["apply", "--disabled", "--yes"], 0));
     let commands: [(&[&str], i32); 1] = [(&["destroy", "--yes"], 0)];
     Story { whom: "destroy", begin: &applied, meanwhile: &nothing, commands: &commands }.is_exactly_allowed(&scene);
+}
+
+#[test]
+fn disable_finds_the_schedule_with_its_own_policy_and_iam_is_of_one_account() {
+    let scene = Scene::enforcing();
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    inside::run(async {
+        let cloud = inside::cloud(&scene).await;
+        let schedule = cloud.schedule(JOB, JOB).await.unwrap().with_state(State::Enabled);
+        cloud.update_schedule(&schedule).await.unwrap();
+    });
+    let timezone = "timezone = \"Asia/Seoul\"";
+    scene.edit_config(|config| *config = config.replace(timezone, &format!("{timezone}\ngroup = \"elsewhere\"")));
+    let caller = scene.aws.user("disable", &policy(&scene, "disable")).unwrap();
+    let (code, said) = run(&scene, &caller, &["disable"]);
+    assert!(code == 0 && said.contains("its schedule is in group library-sync"), "{said}");
+    scene.edit_config(|config| *config = config.replace("\"123456789012\"", "\"999999999999\""));
+    scene.expect(&["iam", "--for", "run"], 3);
 }
 
 #[test]

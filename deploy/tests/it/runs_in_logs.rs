@@ -73,17 +73,6 @@ fn a_run_is_found_behind_however_many_other_streams() {
 }
 
 #[test]
-fn a_report_that_cannot_be_read_is_not_called_missing() {
-    let scene = Scene::applied();
-    let of_tomorrow = report().to_line().replace("\"succeeded\"", "\"superseded\"");
-    scene.next_run(&[&of_tomorrow], 0);
-    scene.expect(&["trigger-now"], 4);
-    snapshot!(scene, ["history"]);
-    let status = out(&scene, &["status"], 5);
-    assert!(status.contains("the report cannot be read") && !status.contains("without a report"), "{status}");
-}
-
-#[test]
 fn a_log_of_another_region_is_not_called_missing() {
     let scene = Scene::applied();
     inside::run(async {

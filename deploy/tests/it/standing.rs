@@ -193,7 +193,6 @@ fn a_run_that_ecs_has_forgotten_is_no_good_news() {
         began: moment("2026-12-30T19:00:20Z"),
         trigger: Trigger::Scheduled,
         ended,
-        unreadable: None,
         proof: Proof::ExitCode,
     };
     let at = |ended: Ended| Facts { unreported: vec![one(ended)], ..facts("2026-12-30T23:00:00Z") };

@@ -358,8 +358,25 @@ fn what_a_killed_run_leaves_behind_is_nobodys_drift_and_is_removed() {
     let said = scene.transcript(&["status"]);
     assert!(said.contains("  one-off   library-sync/once.library-sync starts a task"), "{said}");
     scene.expect(&["plan", "--detailed-exitcode"], 0);
-    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    let said = scene.transcript(&["apply", "--yes"]);
+    assert!(
+        said.contains("note: the one-off schedule library-sync/once.library-sync starts a task within three minutes")
+    );
     assert!(stored(&scene).is_some(), "apply leaves alone what is still to fire");
+    // Whoever says that it is to be off means that nothing starts.
+    let said = scene.transcript(&["apply", "--disabled", "--yes"]);
+    assert!(said.contains("deleted the one-off schedule library-sync/once.library-sync"), "{said}");
+    assert_eq!(stored(&scene), None);
+    leave_one_behind();
+    scene.aws.deny("scheduler:DeleteSchedule").unwrap();
+    let said = scene.transcript(&["apply", "--disabled", "--yes"]);
+    assert!(said.contains("starts a task within three minutes, and stays: scheduler:DeleteSchedule"), "{said}");
+    let said = String::from_utf8(scene.expect(&["disable"], 1).stderr).unwrap();
+    assert!(
+        said.contains("error: a one-off schedule library-sync/once.library-sync, if there is one, stays"),
+        "{said}"
+    );
+    scene.aws.clear_faults().unwrap();
     // It will never fire: that is what a crash has left.
     switch_off(&scene);
     scene.expect(&["plan", "--detailed-exitcode"], 0);

@@ -196,6 +196,10 @@ fn what_we_manage_is_handed_to_terraform() {
     let text = String::from_utf8(scene.expect(&["export", "--terraform"], 0).stdout).unwrap();
     assert_eq!(text.matches("\nimport {").count(), 5);
     assert!(text.contains("<aws.scheduler.scheduled-time>") && !text.contains("u003c"));
-    scene.aws.deny("iam:GetRole").unwrap();
-    scene.expect(&["export", "--terraform"], 1);
+    for action in ["iam:GetRole", "ecs:DescribeTaskDefinition"] {
+        scene.aws.deny(action).unwrap();
+        let said = scene.expect(&["export", "--terraform"], 1).stderr;
+        assert!(String::from_utf8_lossy(&said).contains(&format!("could not look: {action} denied")));
+        scene.aws.allow(action).unwrap();
+    }
 }
