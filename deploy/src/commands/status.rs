@@ -102,11 +102,11 @@ struct Past {
 async fn past_runs(context: &Context, look: &Look, clock: Timestamp) -> Past {
     let dark = |runs, why| Past { runs, log: Log::Dark(why), has_older: false };
     let Some((group, prefix)) = look.stream_prefix() else {
-        let why = match &look.live.task_definition {
-            Seen::Hidden { why } => why,
-            Seen::Present(_) | Seen::Absent => "the container's log driver is not awslogs",
+        let why = match (&look.live.task_definition, look.log_place()) {
+            (Seen::Hidden { why }, _) => why.clone(),
+            (Seen::Present(_) | Seen::Absent, place) => place.err().map_or_else(String::new, |error| error.to_string()),
         };
-        return dark(Vec::new(), why.to_owned());
+        return dark(Vec::new(), why);
     };
     let (reports, windows) = (context.reports(&group, &prefix), windows(look, clock));
     let (recent, keeps) = tokio::join!(reports.newest(SHOWN), context.aws.log_retention(&group));
