@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::again;
 use crate::commands::{self, Context};
 use crate::exit::{Exit, Stop};
 use crate::explain;
@@ -166,11 +167,20 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> Exit {
         }
     };
     log_to_stderr();
+    again::remember(&cli.global);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return report(&anyhow::Error::new(error).context("cannot start the async runtime")),
     };
-    runtime.block_on(dispatch(cli)).unwrap_or_else(|error| report(&error))
+    let exit = runtime.block_on(dispatch(cli)).unwrap_or_else(|error| report(&error));
+    match crate::out::finish() {
+        // What was asked for has not arrived, and nobody else says so.
+        Err(error) => {
+            err!("error: stdout could not be written: {error}");
+            if exit.code() == 0 { Exit::Failed } else { exit }
+        }
+        Ok(()) => exit,
+    }
 }
 
 async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {

@@ -56,7 +56,9 @@ pub fn hint(error: &CloudError) -> String {
         ErrorKind::NotFound if action.starts_with("logs:") => {
             format!("{thing} is not there, or no longer; `deploy plan` says whether the job's log group is")
         }
-        ErrorKind::NotFound => format!("{thing} was there a moment ago; look again with `deploy plan`"),
+        ErrorKind::NotFound => {
+            format!("is {thing} its name, and is it in this account and region? `deploy plan` says what is there")
+        }
         ErrorKind::Failing => {
             "AWS itself failed, and the call may have taken effect all the same: look with `deploy status`, then try again"
                 .to_owned()

@@ -12,6 +12,7 @@
 #[macro_use]
 pub mod out;
 
+pub mod again;
 pub mod apply;
 pub mod check;
 pub mod cli;

@@ -5,15 +5,33 @@
 
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write as _};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::again::in_full;
+
 static READER_LEFT: AtomicBool = AtomicBool::new(false);
+/// The first write to stdout that failed and that nobody is to blame for who reads it.
+static LOST: OnceLock<ErrorKind> = OnceLock::new();
 
 /// Data, for stdout. A reader that went away misses it.
 pub fn data(text: Arguments<'_>) {
-    if std::io::stdout().lock().write_fmt(text).is_err_and(|error| error.kind() == ErrorKind::BrokenPipe) {
-        READER_LEFT.store(true, Ordering::Relaxed);
+    let text = text.to_string();
+    note(std::io::stdout().lock().write_all(in_full(&text).as_bytes()));
+}
+
+/// Whether all data have been written.
+pub fn finish() -> Result<(), ErrorKind> {
+    note(std::io::stdout().lock().flush());
+    LOST.get().map_or(Ok(()), |error| Err(*error))
+}
+
+fn note(written: std::io::Result<()>) {
+    match written.map_err(|error| error.kind()) {
+        Ok(()) => {}
+        Err(ErrorKind::BrokenPipe) => READER_LEFT.store(true, Ordering::Relaxed),
+        Err(error) => _ = LOST.set(error),
     }
 }
 
@@ -26,8 +44,9 @@ pub async fn reader_left() {
 
 /// Progress, refusals and errors, for stderr.
 pub fn progress(text: Arguments<'_>) {
+    let text = text.to_string();
     let mut stderr = std::io::stderr().lock();
-    let _ = stderr.write_fmt(text).and_then(|()| stderr.flush());
+    let _ = stderr.write_all(in_full(&text).as_bytes()).and_then(|()| stderr.flush());
 }
 
 /// One line of data.

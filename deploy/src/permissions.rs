@@ -258,7 +258,6 @@ impl Draft<'_> {
         // Once ECS has forgotten the job's last task.
         self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
         self.look_at_runs();
-        self.allow(&["scheduler:GetSchedule"], vec![self.schedule()]);
     }
 
     fn stop(&mut self) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aws_config::environment::EnvironmentVariableRegionProvider;
-use aws_config::meta::region::RegionProviderChain;
+use aws_config::meta::region::ProvideRegion;
 use aws_config::profile::{ProfileFileCredentialsProvider, ProfileFileRegionProvider};
 use aws_config::provider_config::ProviderConfig;
 use aws_config::retry::RetryConfig;
@@ -97,6 +97,7 @@ pub(crate) async fn set_region(profile: Option<&str>) -> Option<String> {
     if let Some(profile) = profile {
         from_profile = from_profile.profile_name(profile);
     }
-    let chain = RegionProviderChain::first_try(EnvironmentVariableRegionProvider::new()).or_else(from_profile.build());
-    chain.region().await.map(|region| region.to_string())
+    let said = [EnvironmentVariableRegionProvider::new().region().await, from_profile.build().region().await];
+    // A variable of CI that was never filled in says nothing.
+    said.into_iter().flatten().map(|region| region.to_string()).find(|region| !region.is_empty())
 }

@@ -1,57 +1,28 @@
 //! A one-off schedule, what time it is where it is due, and the tasks that somebody started.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
 
-use aws_sdk_ecs::config::interceptors::AfterDeserializationInterceptorContextRef;
-use aws_sdk_ecs::config::{ConfigBag, Intercept, RuntimeComponents};
-use aws_sdk_ecs::error::BoxError;
 use aws_sdk_ecs::types::DesiredStatus;
 use jiff::Timestamp;
-use jiff::fmt::rfc2822;
 
 use super::raw::Body;
 use super::{Answer, Aws, CloudError, ErrorKind};
 use crate::model::Schedule;
 use crate::model::task::Task;
 
-/// Keeps the date of the answer that it sees, be it an error.
-#[derive(Debug, Clone, Default)]
-struct Date(Arc<Mutex<Option<Timestamp>>>);
-
-impl Intercept for Date {
-    fn name(&self) -> &'static str {
-        "Date"
-    }
-
-    fn read_after_deserialization(
-        &self,
-        context: &AfterDeserializationInterceptorContextRef<'_>,
-        _components: &RuntimeComponents,
-        _config: &mut ConfigBag,
-    ) -> Result<(), BoxError> {
-        let date = context.response().headers().get("date").and_then(|date| rfc2822::parse(date).ok());
-        if let (Some(date), Ok(mut kept)) = (date, self.0.lock()) {
-            *kept = Some(date.timestamp());
-        }
-        Ok(())
-    }
-}
-
 impl Aws {
     /// A schedule, if it is there, and what time it is by the clock of the service that fires it; ours may be wrong.
     pub async fn schedule_and_clock(&self, group: &str, name: &str) -> Answer<(Option<Schedule>, Timestamp)> {
-        let (body, date) = (Body::default(), Date::default());
+        let body = Body::default();
         let call = self.scheduler.get_schedule().group_name(group).name(name).customize();
-        let answer = call.interceptor(body.clone()).interceptor(date.clone()).send().await;
+        let answer = call.interceptor(body.clone()).send().await;
         let schedule = match answer.map_err(|e| CloudError::new("scheduler:GetSchedule", format!("{group}/{name}"), &e))
         {
             Ok(_) => Some(Schedule(body.object())),
             Err(error) if error.kind == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let clock = date.0.lock().ok().and_then(|date| *date);
-        Ok((schedule, clock.unwrap_or_else(Timestamp::now)))
+        Ok((schedule, body.date().unwrap_or_else(Timestamp::now)))
     }
 
     /// Every task of a family that runs or has stopped lately, by ARN. ECS takes `startedBy` as the only filter, or not at all.

@@ -10,19 +10,26 @@ use aws_sdk_ecs::config::interceptors::AfterDeserializationInterceptorContextRef
 use aws_sdk_ecs::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_ecs::error::BoxError;
 use aws_smithy_types::body::SdkBody;
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
 use serde_json::{Map, Value};
 
-/// Keeps the body of the answer that it sees.
+/// Keeps the body of the answer that it sees, and its date, be it an error.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Body(Arc<Mutex<Vec<u8>>>);
+pub(super) struct Body(Arc<Mutex<(Vec<u8>, Option<Timestamp>)>>);
 
 impl Body {
     /// The answer as a JSON object; empty when nothing came.
     pub(super) fn object(&self) -> Map<String, Value> {
-        let bytes = self.0.lock().map(|bytes| bytes.clone()).unwrap_or_default();
+        let bytes = self.0.lock().map(|kept| kept.0.clone()).unwrap_or_default();
         let mut object = serde_json::from_slice(&bytes).unwrap_or_default();
         drop_nulls(&mut object);
         object
+    }
+
+    /// What time it was where the answer was written.
+    pub(super) fn date(&self) -> Option<Timestamp> {
+        self.0.lock().ok()?.1
     }
 }
 
@@ -49,8 +56,10 @@ impl Intercept for Body {
         _components: &RuntimeComponents,
         _config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        if let (Some(bytes), Ok(mut body)) = (context.response().body().bytes(), self.0.lock()) {
-            *body = bytes.to_vec();
+        let answer = context.response();
+        if let Ok(mut kept) = self.0.lock() {
+            let date = answer.headers().get("date").and_then(|date| rfc2822::parse(date).ok());
+            *kept = (answer.body().bytes().unwrap_or_default().to_vec(), date.map(|date| date.timestamp()));
         }
         Ok(())
     }
@@ -82,7 +91,7 @@ mod tests {
     #[test]
     fn null_is_absent_and_nothing_else_is_lost() {
         let text = r#"{"a":null,"b":{"c":null,"d":""},"e":[{"f":null,"g":0}],"h":[],"i":false,"j":{}}"#;
-        let body = Body(Arc::new(Mutex::new(text.into())));
+        let body = Body(Arc::new(Mutex::new((text.into(), None))));
         let expected = json!({ "b": { "d": "" }, "e": [{ "g": 0 }], "h": [], "i": false, "j": {} });
         assert_eq!(Value::Object(body.object()), expected);
     }

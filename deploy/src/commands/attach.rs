@@ -8,15 +8,15 @@ use std::time::Duration;
 use clap::Args;
 
 use super::Context;
-use super::tasks_of_job::{OurTask, ours, reference, refuse_elsewhere, scheduled_run, started_by, stream};
+use super::tasks_of_job::{OurTask, log_of, ours, reference, refuse_elsewhere, scheduled_run, started_by};
 use super::watched::{duration, look_back};
 use crate::config::Proof;
 use crate::exit::{Exit, Stop};
 use crate::model::run_task::{OCCURRENCE_VARIABLE, Occurrence, Run, RunTask, Starter, of_occurrence};
 use crate::model::task::Task;
 use crate::run::ending::Ending;
-use crate::run::follow::{UNKNOWN_FOR, Watch, Watched, follow};
-use crate::run::judge::{filled_in, judge};
+use crate::run::follow::{UNKNOWN_FOR, Watch, follow};
+use crate::run::judge::{ended_with_0, filled_in, judge};
 use crate::run::progress::Lines;
 
 /// The flags of `deploy attach`.
@@ -42,7 +42,7 @@ pub async fn run(context: &Context, args: AttachArgs) -> anyhow::Result<Exit> {
         aws: &context.aws,
         cluster,
         container: name,
-        stream: stream(context, &task.task_definition, name, task.id()).await?,
+        stream: log_of(context, &task.task_definition, name).await?.map(|log| log.of_task(task.id())),
         awaits_report: proof == Proof::RunReport && starter != Starter::Run,
         timeout: args.timeout,
         patience: UNKNOWN_FOR,
@@ -50,7 +50,7 @@ pub async fn run(context: &Context, args: AttachArgs) -> anyhow::Result<Exit> {
     };
     let watched = follow(watch, task).await.map_err(|ending| not_well(context, &ending, None))?;
     let judged = match starter {
-        Starter::Run => ended_with_0(&watched, name),
+        Starter::Run => ended_with_0(&watched.task, name),
         Starter::Schedule | Starter::Trigger | Starter::OneOff => {
             // Such a schedule is none of ours to compare with, and the task itself says what is wrong.
             if let Some(code) = watched.task.container(name).and_then(|container| container.exit_code)
@@ -59,8 +59,23 @@ pub async fn run(context: &Context, args: AttachArgs) -> anyhow::Result<Exit> {
                 look_back(&watched);
                 return Err(not_well(context, &ending, Some(&watched.task)).into());
             }
-            let asked = as_started(&scheduled_run(context, &desired).await?, starter, &watched.task, name);
-            judge(&asked, &watched.task, &watched.report, proof).map(drop)
+            match scheduled_run(context, &desired).await {
+                Ok(asked) => {
+                    judge(&as_started(&asked, starter, &watched.task, name), &watched.task, &watched.report, proof)
+                        .map(drop)
+                }
+                // How it ended is known all the same.
+                Err(error) => match ended_with_0(&watched.task, name) {
+                    Ok(()) => {
+                        out!(
+                            "{}: container {name} ended with exit code 0; whether it did what the schedule asks for is not known",
+                            desired.job.name
+                        );
+                        return Err(error);
+                    }
+                    ended => ended,
+                },
+            }
         }
     };
     if let Err(ending) = judged {
@@ -84,23 +99,6 @@ fn as_started(run_task: &RunTask, starter: Starter, task: &Task, container: &str
         Starter::Schedule => run_task.scheduled_at(time),
         Starter::OneOff => run_task.via_scheduler(time),
         Starter::Trigger | Starter::Run => run_task.manual(Occurrence { id: String::new(), time: time.to_owned() }),
-    }
-}
-
-/// What an operator ran has no report that would say more.
-fn ended_with_0(watched: &Watched, name: &str) -> Result<(), Ending> {
-    let container = watched.task.container(name);
-    match container.and_then(|container| container.exit_code) {
-        Some(0) => Ok(()),
-        Some(exit_code) => {
-            // What a code means is known of the schedule's command only.
-            let (outcomes, error, others) = (Vec::new(), None, Vec::new());
-            Err(Ending::Failed { container: name.to_owned(), exit_code, outcomes, error, others })
-        }
-        None => {
-            let reason = watched.task.stopped_reason.clone().unwrap_or_default();
-            Err(Ending::NeverStarted { reason })
-        }
     }
 }
 

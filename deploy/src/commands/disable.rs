@@ -82,7 +82,7 @@ pub async fn named(global: &Global, args: DisableArgs) -> anyhow::Result<Exit> {
     // The group's ARN, which its tags are read by, is a part of the schedule's.
     let arn = schedule.text("Arn").and_then(|arn| arn.split_once(":schedule/")).map(|(head, _)| head.to_owned());
     let arn = format!("{}:schedule-group/{group}", arn.unwrap_or_default());
-    let program = format!("{} disable --schedule={group}/{name}", super::program(global));
+    let program = format!("{} disable --schedule={group}/{name}", crate::again::program(global));
     One { aws: &aws, program, args: &args, group, name, cluster: None }.switch(&schedule, &arn).await
 }
 

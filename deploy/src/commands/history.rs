@@ -8,6 +8,7 @@ use super::Context;
 use super::tasks_of_job::{at_work, refuse_elsewhere, running, schedule};
 use crate::exit::{Exit, Stop};
 use crate::model::Schedule;
+use crate::model::log::LogPlace;
 use crate::run::history::Reports;
 use crate::run::unreported::{Found, due_windows, unreported};
 use crate::standing::runs::{PastRun, newest, newest_first, table};
@@ -31,13 +32,11 @@ pub async fn run(context: &Context, args: HistoryArgs) -> anyhow::Result<Exit> {
     // Without it, the family's newest revision is the best guess; what that may have missed is said.
     let schedule = schedule(context, &desired).await;
     let definition = at_work(context, &desired, schedule.as_ref().ok().and_then(Option::as_ref)).await?;
-    let Some((group, Some(prefix))) = definition.awslogs(&job.container) else {
-        let what = format!("the runs are not known: container {} does not write to CloudWatch", job.container);
-        return Err(Stop::failed(what, "give it the awslogs driver and a stream prefix").into());
-    };
-    let prefix = format!("{prefix}/{}/", job.container);
+    let LogPlace { group, prefix } = definition
+        .log_place(&job.container, region)
+        .map_err(|error| Stop::failed(format!("the runs are not known: {error}"), error.hint()))?;
     let limit = usize::from(args.limit);
-    let reports = context.reports(group, &prefix);
+    let reports = context.reports(&group, &prefix);
     let (runs, searched) = reports.last(limit).await?;
     let found = match schedule {
         Ok(schedule) => without_report(context, &reports, &runs, schedule.as_ref()).await,

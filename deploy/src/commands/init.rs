@@ -15,20 +15,29 @@ use crate::import::Found;
 #[derive(Debug, Args)]
 pub struct InitArgs {
     /// The cluster that the job is to run on
-    #[arg(long, value_name = "NAME", required_unless_present = "from_schedule")]
+    #[arg(long, value_name = "NAME", required_unless_present = "from_schedule", value_parser = named)]
     cluster: Option<String>,
     /// The family that it is to run
-    #[arg(long, value_name = "NAME", required_unless_present = "from_schedule")]
+    #[arg(long, value_name = "NAME", required_unless_present = "from_schedule", value_parser = named)]
     family: Option<String>,
     /// The container that does the work; default: the family's first
     #[arg(long, value_name = "NAME")]
     container: Option<String>,
     /// Take target, network, role and expression from a schedule that is there
-    #[arg(long, value_name = "GROUP/NAME", conflicts_with_all = ["cluster", "family"])]
+    #[arg(long, value_name = "GROUP/NAME", conflicts_with_all = ["cluster", "family"], value_parser = named)]
     from_schedule: Option<String>,
     /// The region; default: that of the environment or the profile
-    #[arg(long, value_name = "REGION")]
+    #[arg(long, value_name = "REGION", value_parser = named)]
     region: Option<String>,
+}
+
+/// A variable that was never set comes as nothing, and is no name.
+fn named(text: &str) -> Result<String, String> {
+    let parts: Vec<_> = text.split('/').filter(|part| !part.trim().is_empty()).collect();
+    match parts.is_empty() || text.starts_with('/') || text.ends_with('/') {
+        true => Err("it is no name; is the variable set?".to_owned()),
+        false => Ok(text.to_owned()),
+    }
 }
 
 /// Carries the verb out.
@@ -56,7 +65,7 @@ pub async fn run(global: &Global, args: InitArgs) -> anyhow::Result<Exit> {
         out!("note: {note}");
     }
     out!("wrote {}: job {} of family {} on cluster {}", path.display(), found.job, found.family, found.cluster);
-    out!("next: read it, then {} plan", super::program(global));
+    out!("next: read it, then {} plan", crate::again::program(global));
     Ok(Exit::Done)
 }
 

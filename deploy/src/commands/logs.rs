@@ -5,12 +5,10 @@ use std::time::Duration;
 use clap::Args;
 
 use super::Context;
-use super::tasks_of_job::{
-    OurTask, at_work, newest, reference, refuse_elsewhere, schedule, started_by, stream, stream_in,
-};
+use super::tasks_of_job::{OurTask, at_work, log_of, newest, reference, refuse_elsewhere, schedule, started_by};
 use crate::desired::Desired;
 use crate::exit::{Exit, Stop};
-use crate::model::log::LogStream;
+use crate::model::log::{LogPlace, LogStream, NoLog};
 use crate::model::task::Task;
 use crate::run::ending::Ending;
 use crate::run::follow::{UNKNOWN_FOR, Watch, follow};
@@ -45,19 +43,19 @@ pub async fn run(context: &Context, args: LogsArgs) -> anyhow::Result<Exit> {
         }),
     };
     let stream = match (&task, &args.task) {
-        (Some(task), _) => stream(context, &task.task_definition, container, task.id()).await?,
+        (Some(task), _) => {
+            Ok(log_of(context, &task.task_definition, container).await?.map(|log| log.of_task(task.id())))
+        }
         // ECS forgets a task after an hour; the log does not.
         (None, Some(reference)) => {
             let id = reference.rsplit('/').next().unwrap_or(reference);
             let schedule = schedule(context, &desired).await?;
-            stream_in(&at_work(context, &desired, schedule.as_ref()).await?, container, id)
+            let definition = at_work(context, &desired, schedule.as_ref()).await?;
+            Ok(definition.log_place(container, &desired.region).map(|log| log.of_task(id)))
         }
-        (None, None) => newest_stream(context, &desired).await?,
+        (None, None) => newest_stream(context, &desired).await,
     };
-    let Some(stream) = stream else {
-        let hint = "`deploy` reads CloudWatch only: give the container the awslogs driver and a stream prefix";
-        return Err(Stop::failed(format!("container {container} does not write to CloudWatch"), hint).into());
-    };
+    let stream = stream?.map_err(|error| Stop::failed(error.to_string(), error.hint()))?;
     let print = async {
         match task.filter(|task| args.follow && !task.is_stopped()) {
             Some(task) => until_it_stops(context, task, stream, container).await,
@@ -74,13 +72,15 @@ pub async fn run(context: &Context, args: LogsArgs) -> anyhow::Result<Exit> {
 
 /// The stream that was written to last. Nobody knows any more who started its task: a service of the same family writes there too,
 /// and so may another job, unless a report says whose it is.
-async fn newest_stream(context: &Context, desired: &Desired) -> anyhow::Result<Option<LogStream>> {
+async fn newest_stream(context: &Context, desired: &Desired) -> anyhow::Result<Result<LogStream, NoLog>> {
     let (job, container) = (&desired.job.name, &desired.job.container);
     let schedule = schedule(context, desired).await?;
     let definition = at_work(context, desired, schedule.as_ref()).await?;
-    let Some((group, Some(prefix))) = definition.awslogs(container) else { return Ok(None) };
-    let begins = format!("{prefix}/{container}/");
-    let reports = context.reports(group, &begins);
+    let LogPlace { group, prefix: begins } = match definition.log_place(container, &desired.region) {
+        Ok(place) => place,
+        Err(error) => return Ok(Err(error)),
+    };
+    let reports = context.reports(&group, &begins);
     if reports.shared {
         let runs = reports.recent(OF_OTHERS).await?;
         let Some(run) = runs.iter().find(|run| run.is_of(job)) else {
@@ -92,21 +92,21 @@ async fn newest_stream(context: &Context, desired: &Desired) -> anyhow::Result<O
             return Err(Stop::failed(what, hint).into());
         };
         err!("note: ECS knows no task of this job any more; this is its newest run that reported, {}", run.task);
-        return Ok(Some(reports.stream(&run.task)));
+        return Ok(Ok(reports.stream(&run.task)));
     }
-    let found = context.aws.newest_streams(group).await?.into_iter().find(|stream| stream.name.starts_with(&begins));
+    let found = context.aws.newest_streams(&group).await?.into_iter().find(|stream| stream.name.starts_with(&begins));
     let Some(found) = found else {
         let hint = format!("run the job first: {} trigger-now", context.program);
         return Err(Stop::failed(format!("the log group {group} has no stream {begins}..."), hint).into());
     };
     err!("note: ECS knows no task of this job any more; this is the newest stream, {}", found.name);
-    Ok(Some(found))
+    Ok(Ok(found))
 }
 
 async fn whole(context: &Context, stream: LogStream, named: bool) -> anyhow::Result<Exit> {
     let mut progress = Progress::begin(Lines::Data);
     let place = format!("{} in {}", stream.name, stream.group);
-    let mut tail = Tail::of(&context.aws, Some(stream));
+    let mut tail = Tail::of(&context.aws, Ok(stream));
     tail.drain(&mut progress, |_| Duration::ZERO).await;
     match tail.into_parts() {
         (Report::NotRead(why), _) => {
@@ -132,7 +132,7 @@ async fn until_it_stops(context: &Context, task: Task, stream: LogStream, contai
         aws: &context.aws,
         cluster: &cluster,
         container,
-        stream: Some(stream),
+        stream: Ok(stream),
         awaits_report: false,
         timeout: Duration::MAX,
         patience: UNKNOWN_FOR,

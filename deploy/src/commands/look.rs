@@ -8,9 +8,8 @@ use crate::desired::Desired;
 use crate::exit::Stop;
 use crate::fingerprint::Fingerprint;
 use crate::gate;
-use crate::model::log::LogStream;
+use crate::model::log::{LogPlace, NoLog};
 use crate::model::run_task::RunTask;
-use crate::model::task::Task;
 use crate::model::{Live, Schedule, Seen, State};
 use crate::normalise::Normalisers;
 use crate::observe::observe;
@@ -109,12 +108,6 @@ impl Look {
         self.live.schedule.present().is_some_and(|schedule| schedule.state() == State::Enabled)
     }
 
-    /// The log stream of the job's container in a task, when it writes to CloudWatch.
-    pub fn stream(&self, task: &Task) -> Option<LogStream> {
-        let (group, prefix) = self.stream_prefix()?;
-        Some(LogStream { name: format!("{prefix}{}", task.id()), group })
-    }
-
     /// `unproven`, unless Scheduler has started the job as it is now: by the record of that, or by a run in the log; or why that was
     /// not seen.
     pub async fn scheduled_path_note(&self, context: &Context, unproven: &str) -> Option<String> {
@@ -142,9 +135,15 @@ impl Look {
 
     /// The log group of the job's container, and how the names of its streams begin.
     pub fn stream_prefix(&self) -> Option<(String, String)> {
+        let LogPlace { group, prefix } = self.log_place().ok()?;
+        Some((group, prefix))
+    }
+
+    /// The same, or why it is not read.
+    pub fn log_place(&self) -> Result<LogPlace, NoLog> {
         let container = &self.desired.job.container;
-        let (group, prefix) = self.live.task_definition.present()?.awslogs(container)?;
-        Some((group.to_owned(), format!("{}/{container}/", prefix?)))
+        let definition = self.live.task_definition.present().ok_or_else(|| NoLog::Elsewhere(container.clone()))?;
+        definition.log_place(container, &self.desired.region)
     }
 }
 

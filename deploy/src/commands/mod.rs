@@ -25,6 +25,7 @@ pub mod verify;
 pub mod via_scheduler;
 pub mod watched;
 
+use crate::again;
 use crate::cli::Global;
 use crate::cloud::Aws;
 use crate::config::{Config, Job};
@@ -60,7 +61,7 @@ impl Context {
         let config = Config::parse(&text, &global.config)?;
         let job = config.job(global.job.as_deref())?.clone();
         let aws = Aws::connect(&config.region, global.profile.as_deref(), global.endpoint_url.as_deref()).await?;
-        Ok(Context { config, job, aws, style: global.color.style(), program: program(global) })
+        Ok(Context { config, job, aws, style: global.color.style(), program: again::program(global) })
     }
 }
 
@@ -78,14 +79,4 @@ impl Context {
     pub fn desired(&self) -> Desired {
         Desired::new(&self.config, &self.job)
     }
-}
-
-fn program(global: &Global) -> String {
-    let mut words = vec!["deploy".to_owned()];
-    if global.config != std::path::Path::new("deploy.toml") {
-        words.push(format!("--config {}", global.config.display()));
-    }
-    let named = [("job", &global.job), ("profile", &global.profile), ("endpoint-url", &global.endpoint_url)];
-    words.extend(named.into_iter().filter_map(|(flag, value)| Some(format!("--{flag} {}", value.as_ref()?))));
-    words.join(" ")
 }

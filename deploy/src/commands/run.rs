@@ -9,7 +9,7 @@ use clap::Args;
 use geuneul::{FLAG_PREFIX, Trigger};
 
 use super::Context;
-use super::tasks_of_job::{occurrence, refuse_elsewhere, scheduled_run, stream};
+use super::tasks_of_job::{log_of, occurrence, refuse_elsewhere, scheduled_run};
 use super::watched::{Waiting, aws_command, look_back, say_how_to_attach, say_started, unknown_start};
 use crate::exit::{Exit, Stop};
 use crate::model::run_task::Run;
@@ -47,10 +47,8 @@ pub async fn run(context: &Context, args: RunArgs) -> anyhow::Result<Exit> {
     }
     let parts = run.task();
     // Before anything is started: the lines are what this is for.
-    let Some(stream) = stream(context, parts.task_definition.arn(), &parts.container, "").await? else {
-        let what = format!("container {} does not write to CloudWatch: nothing of it could be shown", parts.container);
-        return Err(Stop::refused(what, "give it the awslogs driver and a stream prefix; see: deploy plan").into());
-    };
+    let log = log_of(context, parts.task_definition.arn(), &parts.container).await?;
+    let log = log.map_err(|error| Stop::refused(format!("nothing of it could be shown: {error}"), error.hint()))?;
     let task = match start(&context.aws, &run, ROLE_PROPAGATION).await.map_err(|error| unknown_start(context, error))? {
         Ok(task) => task,
         Err(ending) => return Err(not_run(context, &ending).into()),
@@ -64,7 +62,7 @@ pub async fn run(context: &Context, args: RunArgs) -> anyhow::Result<Exit> {
         aws: &context.aws,
         cluster: &parts.cluster,
         container: &parts.container,
-        stream: Some(stream.of_task(task.id())),
+        stream: Ok(log.of_task(task.id())),
         awaits_report: false,
         timeout: args.waiting.timeout,
         patience: UNKNOWN_FOR,
@@ -95,7 +93,7 @@ fn end(context: &Context, run: &Run, watched: &Watched) -> anyhow::Result<Exit> 
     let code = watched.task.container(&run.task().container).and_then(|container| container.exit_code);
     if let (Report::NotRead(why), Some(code)) = (&watched.report, code) {
         let what = format!("it ended with exit code {code}, and its lines could not be read: {why}");
-        return Err(Stop::failed(what, "allow logs:GetLogEvents on the container's log group to the caller").into());
+        return Err(Stop::failed(what, Ending::LogNotRead { why: why.clone() }.hint(&context.program)).into());
     }
     match (as_asked(run, &watched.task), code) {
         (Ok((_, 0)), _) => Ok(Exit::Done),

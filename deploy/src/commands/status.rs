@@ -65,7 +65,7 @@ async fn gather(context: &Context, look: &Look, clock: Timestamp) -> Facts {
                 None => None,
             }
         });
-    let Past { mut runs, mut log } = past;
+    let Past { mut runs, mut log, has_older } = past;
     let mut unreported = Vec::new();
     if let (Some((group, prefix)), Some(schedule), false) =
         (look.stream_prefix(), live.schedule.present(), matches!(log, Log::Dark(_) | Log::Gone(_)))
@@ -80,7 +80,7 @@ async fn gather(context: &Context, look: &Look, clock: Timestamp) -> Facts {
             Err(error) => log = Log::Dark(why(&error)),
         }
     }
-    Facts { clock, runs, unreported, shown: SHOWN, log, running, one_off, queue: queue.zip(depth) }
+    Facts { clock, runs, has_older, unreported, shown: SHOWN, log, running, one_off, queue: queue.zip(depth) }
 }
 
 /// The one-off schedule that is still to fire: watched by somebody, or left behind.
@@ -94,24 +94,30 @@ async fn one_off(context: &Context, look: &Look) -> Result<Option<String>, Strin
 struct Past {
     runs: Vec<PastRun>,
     log: Log,
+    /// Whether there are more streams than were looked into.
+    has_older: bool,
 }
 
 /// The last runs, and those that came of the last fire times: a busy family writes many other streams in between.
 async fn past_runs(context: &Context, look: &Look, clock: Timestamp) -> Past {
-    let dark = |runs, why| Past { runs, log: Log::Dark(why) };
+    let dark = |runs, why| Past { runs, log: Log::Dark(why), has_older: false };
     let Some((group, prefix)) = look.stream_prefix() else {
-        let why = match &look.live.task_definition {
-            Seen::Hidden { why } => why,
-            Seen::Present(_) | Seen::Absent => "the container's log driver is not awslogs",
+        let why = match (&look.live.task_definition, look.log_place()) {
+            (Seen::Hidden { why }, _) => why.clone(),
+            (Seen::Present(_) | Seen::Absent, place) => place.err().map_or_else(String::new, |error| error.to_string()),
         };
-        return dark(Vec::new(), why.to_owned());
+        return dark(Vec::new(), why);
     };
     let (reports, windows) = (context.reports(&group, &prefix), windows(look, clock));
-    let (recent, keeps) = tokio::join!(reports.recent(SHOWN), context.aws.log_retention(&group));
+    let (recent, keeps) = tokio::join!(reports.newest(SHOWN), context.aws.log_retention(&group));
+    let mut has_older = false;
     let recent = match recent {
-        Ok(recent) => recent,
+        Ok((runs, is_all)) => {
+            has_older = !is_all;
+            runs
+        }
         Err(error) if error.kind == ErrorKind::NotFound => {
-            return Past { runs: Vec::new(), log: no_group(look, group) };
+            return Past { runs: Vec::new(), log: no_group(look, group), has_older };
         }
         Err(error) => return dark(Vec::new(), why(&error)),
     };
@@ -128,8 +134,9 @@ async fn past_runs(context: &Context, look: &Look, clock: Timestamp) -> Past {
         Ok(_) if look.desired.job.gate.proof == Proof::ExitCode && recent.is_empty() => Past {
             runs: recent,
             log: Log::Silent("gate.proof is \"exit-code\": such a job prints no report".to_owned()),
+            has_older,
         },
-        Ok(more) => Past { runs: newest_first([recent, more].concat()), log: Log::Read { keeps } },
+        Ok(more) => Past { runs: newest_first([recent, more].concat()), log: Log::Read { keeps }, has_older },
     }
 }
 

@@ -7,7 +7,7 @@ use crate::check;
 use crate::cloud::{Answer, CloudError, ErrorKind, Schedules, TaskDefinitions, Whoami};
 use crate::desired::Desired;
 use crate::exit::Stop;
-use crate::model::log::LogStream;
+use crate::model::log::{LogPlace, NoLog};
 use crate::model::run_task::{Occurrence, RunTask, Starter};
 use crate::model::task::Task;
 use crate::model::{Schedule, TaskDefinition};
@@ -138,21 +138,9 @@ pub async fn at_work(
     context.aws.task_definition(&desired.job.family).await
 }
 
-/// Where the job's container writes to in a task of this revision; `None` when it does not write to CloudWatch.
-pub async fn stream(
-    context: &Context,
-    revision: &str,
-    container: &str,
-    task_id: &str,
-) -> anyhow::Result<Option<LogStream>> {
-    Ok(stream_in(&context.aws.task_definition(revision).await?, container, task_id))
-}
-
-/// The same, of a revision that is known.
-pub fn stream_in(definition: &TaskDefinition, container: &str, task_id: &str) -> Option<LogStream> {
-    let (group, prefix) = definition.awslogs(container)?;
-    let name = format!("{}/{container}/{task_id}", prefix?);
-    Some(LogStream { group: group.to_owned(), name })
+/// Where the job's container writes to in tasks of this revision.
+pub async fn log_of(context: &Context, revision: &str, container: &str) -> anyhow::Result<Result<LogPlace, NoLog>> {
+    Ok(context.aws.task_definition(revision).await?.log_place(container, &context.config.region))
 }
 
 /// A run that a person starts now.

@@ -31,7 +31,7 @@ pub async fn to_its_end(
         aws: &context.aws,
         cluster: &run.task().cluster,
         container: &run.task().container,
-        stream: look.stream(&task),
+        stream: look.log_place().map(|log| log.of_task(task.id())),
         awaits_report: proof == Proof::RunReport,
         timeout,
         patience: UNKNOWN_FOR,

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde_json::{Map, Value};
 
 use super::Tags;
+use super::log::{LogPlace, NoLog};
 
 /// One revision: the JSON object of DescribeTaskDefinition, which is RegisterTaskDefinition's plus [`TaskDefinition::READ_ONLY`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +69,21 @@ impl TaskDefinition {
         }
         let options = configuration.get("options")?;
         Some((options.get("awslogs-group")?.as_str()?, options.get("awslogs-stream-prefix").and_then(Value::as_str)))
+    }
+
+    /// Where a container's lines are found by whoever looks in one region.
+    pub fn log_place(&self, container: &str, region: &str) -> Result<LogPlace, NoLog> {
+        let name = || container.to_owned();
+        let (group, prefix) = self.awslogs(container).ok_or_else(|| NoLog::Elsewhere(name()))?;
+        let configured = self.container(container).and_then(|found| found.get("logConfiguration"));
+        match configured.and_then(|log| log["options"]["awslogs-region"].as_str()) {
+            Some(other) if other != region => {
+                return Err(NoLog::AnotherRegion { container: name(), region: other.to_owned() });
+            }
+            _ => {}
+        }
+        let prefix = prefix.ok_or_else(|| NoLog::NoPrefix(name()))?;
+        Ok(LogPlace { group: group.to_owned(), prefix: format!("{prefix}/{container}/") })
     }
 }
 

@@ -12,7 +12,7 @@ use super::progress::{Lines, Progress};
 use super::tail::Tail;
 use crate::cloud::{Aws, CloudError, ErrorKind};
 use crate::interrupt::Interrupt;
-use crate::model::log::{LogLine, LogStream};
+use crate::model::log::{LogLine, LogStream, NoLog};
 use crate::model::task::Task;
 
 /// The pause between two looks at a task grows to this.
@@ -40,8 +40,8 @@ pub struct Watch<'a> {
     pub cluster: &'a str,
     /// The container whose lines are shown.
     pub container: &'a str,
-    /// Where that container writes to.
-    pub stream: Option<LogStream>,
+    /// Where that container writes to, or why that is not read.
+    pub stream: Result<LogStream, NoLog>,
     /// Whether a run report is expected.
     pub awaits_report: bool,
     /// How long it may take.

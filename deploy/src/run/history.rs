@@ -77,7 +77,7 @@ impl Reports<'_> {
     }
 
     /// The runs in the newest streams, and whether there is no other stream.
-    async fn newest(&self, count: usize) -> Answer<(Vec<PastRun>, bool)> {
+    pub async fn newest(&self, count: usize) -> Answer<(Vec<PastRun>, bool)> {
         let streams = self.aws.newest_streams(self.group).await?;
         let every = streams.len() < Aws::NEWEST_STREAMS;
         let streams: Vec<_> = streams.into_iter().filter(|stream| stream.name.starts_with(self.prefix)).collect();

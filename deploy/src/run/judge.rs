@@ -68,7 +68,26 @@ pub fn judge(asked: &Run, task: &Task, report: &Report, proof: Proof) -> Result<
 
 /// The job's container and its exit code, when the task was the one that was asked for and ended by itself.
 pub fn as_asked<'a>(asked: &Run, task: &'a Task) -> Result<(&'a Container, i32), Ending> {
-    let name = &asked.task().container;
+    let (container, code) = by_itself(task, &asked.task().container)?;
+    // Before the exit code: a job whose command was dropped fails too, and the dropped command is what to repair.
+    filled_in(task, code)?;
+    let differences = differences(asked, task);
+    if !differences.is_empty() {
+        return Err(Ending::NotAsAsked { exit_code: code, differences });
+    }
+    Ok((container, code))
+}
+
+/// Whether a task whose request is not known ended by itself and with 0.
+pub fn ended_with_0(task: &Task, name: &str) -> Result<(), Ending> {
+    match by_itself(task, name)? {
+        (_, 0) => Ok(()),
+        // What a code means is known of the schedule's command only.
+        (container, code) => Err(failed(task, container, code, &Report::Missing, Proof::ExitCode)),
+    }
+}
+
+fn by_itself<'a>(task: &'a Task, name: &str) -> Result<(&'a Container, i32), Ending> {
     let container = task.container(name).ok_or_else(|| no_exit_code(task, name, None))?;
     let code = container.exit_code.ok_or_else(|| no_exit_code(task, name, Some(container)))?;
     match task.stop_code.as_deref() {
@@ -77,12 +96,6 @@ pub fn as_asked<'a>(asked: &Run, task: &'a Task) -> Result<(&'a Container, i32),
             return Err(Ending::TakenAway { stop_code: stop.to_owned(), reason: reason(task, None) });
         }
         _ => {}
-    }
-    // Before the exit code: a job whose command was dropped fails too, and the dropped command is what to repair.
-    filled_in(task, code)?;
-    let differences = differences(asked, task);
-    if !differences.is_empty() {
-        return Err(Ending::NotAsAsked { exit_code: code, differences });
     }
     Ok((container, code))
 }

@@ -11,7 +11,7 @@ use super::judge::Report;
 use super::lines::Joiner;
 use super::progress::Progress;
 use crate::cloud::{Aws, ErrorKind};
-use crate::model::log::{LogLine, LogStream};
+use crate::model::log::{LogLine, LogStream, NoLog};
 
 /// How long a read that fails is tried again: a log that is away for a moment ends no proof.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -54,10 +54,10 @@ struct Page {
 
 impl<'a> Tail<'a> {
     /// At the beginning of the stream, which need not be there yet.
-    pub fn of(aws: &'a Aws, stream: Option<LogStream>) -> Tail<'a> {
-        let report = match stream {
-            Some(_) => Report::Missing,
-            None => Report::NotRead("the container's log driver is not awslogs".to_owned()),
+    pub fn of(aws: &'a Aws, stream: Result<LogStream, NoLog>) -> Tail<'a> {
+        let (stream, report) = match stream {
+            Ok(stream) => (Some(stream), Report::Missing),
+            Err(error) => (None, Report::NotRead(error.to_string())),
         };
         let (place, seen, last) = (Place::default(), HashMap::new(), VecDeque::new());
         Tail { aws, stream, place, report, seen, appeared: false, failing_since: None, last }
@@ -159,6 +159,15 @@ impl<'a> Tail<'a> {
     async fn page(&mut self, token: Option<String>) -> Option<Page> {
         let stream = self.stream.as_ref()?;
         match self.aws.log_lines(stream, token.as_deref()).await {
+            // What was there and is not any more will not come back, and its last lines are not known.
+            Ok(None) if self.appeared => {
+                self.report = Report::NotRead(format!(
+                    "{} in {} was deleted before it was read to its end",
+                    stream.name, stream.group
+                ));
+                self.stream = None;
+                None
+            }
             Ok(found) => {
                 self.failing_since = None;
                 let (events, next) = found?;

@@ -40,7 +40,10 @@ pub fn judge(desired: &Desired, live: &Live, plan: &Plan, facts: &Facts, program
         None
     });
     let runs_unknown = match &facts.log {
-        Log::Read { .. } => None,
+        Log::Read { .. } => {
+            let none = facts.has_older && facts.runs.is_empty() && facts.unreported.is_empty();
+            none.then(|| "none in the newest streams of the log; history looks into older ones".to_owned())
+        }
         Log::Dark(why) => Some(bench.dark(why)),
         Log::Silent(why) => Some(why.clone()),
         Log::Gone(group) => Some(bench.gone(group)),

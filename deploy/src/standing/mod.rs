@@ -27,6 +27,8 @@ pub struct Facts {
     pub clock: Timestamp,
     /// The runs that were found in the log, newest first.
     pub runs: Vec<PastRun>,
+    /// Whether the log has older streams than were looked into.
+    pub has_older: bool,
     /// The tasks that ended without a report, newest first.
     pub unreported: Vec<Unreported>,
     /// Of the runs, those that the screen is to show.

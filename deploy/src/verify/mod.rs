@@ -144,7 +144,7 @@ impl Tree {
     fn definition(&mut self, desired: &Desired, live: &Live, facts: &Facts) {
         self.branch = "task definition";
         let job = &desired.job;
-        self.look(&job.family, How::Proven, &live.task_definition, |found| {
+        self.look(&job.family, How::Proven, &live.newest, |found| {
             let newest = found.reference().map_or(0, |reference| reference.revision());
             active(found).map(|()| format!("newest revision {newest}, ACTIVE"))
         });
@@ -249,10 +249,11 @@ impl Tree {
     fn log(&mut self, desired: &Desired, live: &Live, facts: &Facts) {
         self.branch = "log";
         let definition = live.task_definition.present();
-        let Some((name, seen)) = &live.log_group else {
-            let found = "the container does not write to CloudWatch: its run report cannot be read";
-            return self.say("log group", Verdict::Ng, How::Proven, found);
-        };
+        let place = definition.map(|found| found.log_place(&desired.job.container, &desired.region));
+        if let Some(Err(error)) = place {
+            return self.say("log group", Verdict::Ng, How::Proven, format!("{error}: its run report cannot be read"));
+        }
+        let Some((name, seen)) = &live.log_group else { return };
         self.look(&format!("group {name}"), How::Proven, seen, |()| Ok("there".to_owned()));
         if let (Some(retention), Some(interval)) = (&facts.retention, facts.interval) {
             let days = interval.as_secs().div_ceil(86_400);

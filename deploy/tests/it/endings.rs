@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use deploy::model::log::NoLog;
 use deploy::model::run_task::{Occurrence, RunTask};
 use deploy::run::ending::Ending;
 use deploy::run::follow::{Watch, follow};
@@ -127,7 +128,7 @@ fn what_never_runs() {
             aws: &aws,
             cluster: &run.task().cluster,
             container: &run.task().container,
-            stream: None,
+            stream: Err(NoLog::Elsewhere("app".into())),
             awaits_report: false,
             timeout: Duration::MAX,
             patience: Duration::from_millis(500),

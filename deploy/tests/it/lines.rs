@@ -1,6 +1,7 @@
 //! The lines of a container are complete, from the first to the last, whatever the log does.
 
 use rehearsal::local_aws::Fault;
+use serde_json::json;
 
 use crate::scene::{Scene, report};
 
@@ -98,6 +99,17 @@ fn whoever_follows_sees_lines_before_the_task_has_stopped() {
         std::fs::remove_file(&flag).unwrap();
     };
     watch(&["run", "--", "x"]);
+    // What was deleted before it was read is not complete.
+    let mut deploy = scene.deploy(&["run", "--", "x"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(deploy.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
+    scene.call("logs", "DeleteLogGroup", &json!({ "logGroupName": scene.world.log_group }));
+    std::fs::write(&flag, "").unwrap();
+    let ended = deploy.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(ended.status.code() == Some(1) && said.contains("was deleted before it was read to its end"), "{said}");
+    std::fs::remove_file(&flag).unwrap();
+    scene.call("logs", "CreateLogGroup", &json!({ "logGroupName": scene.world.log_group }));
     scene.expect(&["run", "--no-wait", "--", "x"], 0);
     watch(&["logs", "--follow"]);
     assert_eq!(printed(&scene, &["logs", "--follow"], 0), numbered(2), "one that has stopped is printed");

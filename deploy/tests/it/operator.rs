@@ -128,7 +128,21 @@ fn a_run_of_the_schedule_is_followed_and_judged_as_one() {
     schedule["State"] = json!("ENABLED");
     scene.put_schedule(&schedule);
     scene.fire();
-    snapshot!(scene, ["attach", &newest(&scene)]);
+    let task = newest(&scene);
+    snapshot!(scene, ["attach", &task]);
+    // Nobody knows any more what it was to be; how it ended is known.
+    scene.expect(&["destroy", "--yes"], 0);
+    snapshot!(scene, ["attach", &task]);
+}
+
+#[test]
+fn whoever_joins_a_run_that_was_ended_hears_by_whom() {
+    let scene = Scene::applied();
+    scene.next_script("exec sleep 600");
+    scene.expect(&["run", "--no-wait", "--", "x"], 0);
+    let task = running(&scene).remove(0);
+    scene.expect(&["stop", &task, "--reason", "the portal is down"], 0);
+    snapshot!(scene, ["attach", &task]);
 }
 
 #[test]

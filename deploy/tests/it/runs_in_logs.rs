@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use crate::inside;
-use crate::scene::{JOB, Scene, report};
+use crate::scene::{JOB, Scene, report, snapshot};
 
 fn out(scene: &Scene, arguments: &[&str], code: i32) -> String {
     String::from_utf8(scene.expect(arguments, code).stdout).unwrap()
@@ -70,6 +70,30 @@ fn a_run_is_found_behind_however_many_other_streams() {
     let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
     assert!(said[0].contains("no run that reported is in the newest streams of the log group"), "{said:?}");
     assert!(said[1].starts_with("not seen: runs before the newest streams of the log: "), "{said:?}");
+}
+
+#[test]
+fn a_log_of_another_region_is_not_called_missing() {
+    let scene = Scene::applied();
+    inside::run(async {
+        let cloud = inside::cloud(&scene).await;
+        let mut members = cloud.task_definition(&scene.world.family).await.unwrap().writable();
+        members["containerDefinitions"][0]["logConfiguration"]["options"]["awslogs-region"] = json!("us-east-1");
+        members["containerDefinitions"][0]["logConfiguration"]["options"]["awslogs-group"] = json!("/ecs/there");
+        cloud.register(&members, &Default::default()).await.unwrap();
+    });
+    let verify = out(&scene, &["verify"], 0);
+    assert!(verify.contains(": newest revision 3, ACTIVE"), "{verify}");
+    scene.expect(&["apply", "--disabled", "--latest", "--yes"], 0);
+    snapshot!(scene, ["run", "--", "x"]);
+    snapshot!(scene, ["history"]);
+    snapshot!(scene, ["logs"]);
+    let status = out(&scene, &["status"], 5);
+    assert!(
+        status.contains("not seen: container app writes to CloudWatch in us-east-1")
+            && !status.contains("create-log-group"),
+        "{status}"
+    );
 }
 
 #[test]

@@ -105,6 +105,7 @@ fn facts(clock: &str) -> Facts {
     Facts {
         clock: moment(clock),
         runs: Vec::new(),
+        has_older: false,
         unreported: Vec::new(),
         shown: 5,
         log,

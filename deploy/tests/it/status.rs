@@ -274,26 +274,6 @@ fn a_report_is_found_however_much_comes_after_it() {
     assert_eq!(history["unreported"][0]["ended"], "unreadable", "{history}");
 }
 
-/// A pipeline registers revisions that write somewhere else; the schedule stays where it is, and so do its runs.
-#[test]
-fn the_log_is_that_of_the_revision_that_the_schedule_runs() {
-    let scene = Scene::applied();
-    scene.expect(&["trigger-now"], 0);
-    let described = scene.call("ecs", "DescribeTaskDefinition", &json!({ "taskDefinition": scene.world.family }));
-    let mut definition = described["taskDefinition"].clone();
-    for read_only in deploy::model::TaskDefinition::READ_ONLY {
-        definition.as_object_mut().unwrap().remove(read_only);
-    }
-    definition["containerDefinitions"][0]["logConfiguration"]["options"]["awslogs-group"] = json!("/ecs/elsewhere");
-    scene.call("ecs", "RegisterTaskDefinition", &definition);
-    let history = json_of(&scene, &["history", "--json"], 0);
-    assert_eq!((history["runs"].as_array().unwrap().len(), &history["unreported"]), (1, &json!([])), "{history}");
-    let task = history["runs"][0]["task"].as_str().unwrap();
-    scene.aws.hide_tasks(1).unwrap();
-    let logs = scene.transcript(&["logs", task]);
-    assert!(logs.contains("exit code: 0\n") && logs.contains("run-report/1"), "{logs}");
-}
-
 #[test]
 fn a_run_that_calls_itself_scheduled_shows_nothing_of_the_schedule() {
     let scene = Scene::applied();

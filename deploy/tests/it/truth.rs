@@ -140,6 +140,21 @@ fn what_was_set_wrongly_is_named_in_one_sentence() {
         command.env("AWS_ENDPOINT_URL", "bogus");
     });
     assert_eq!((code, line.as_str()), (Some(64), "error: AWS_ENDPOINT_URL is \"bogus\", which is no address"));
+    // A variable of CI that was never filled in says nothing.
+    let (code, line) = ended(&["plan"], &|command| {
+        command.env("AWS_REGION", "");
+    });
+    assert_eq!((code, line.as_str()), (Some(0), ""));
+    // What was asked for and could not be written is no success.
+    let (code, line) = ended(&["iam", "--for", "plan"], &|command| {
+        command.stdout(std::fs::File::create("/dev/full").unwrap());
+    });
+    assert!(code == Some(1) && line.starts_with("error: stdout could not be written: "), "{line}");
+    // The next command is of the same file.
+    std::fs::copy(scene.path().join("deploy.toml"), scene.path().join("another file.toml")).unwrap();
+    scene.expect(&["apply", "--disabled", "--yes"], 0);
+    let said = scene.transcript(&["--config=another file.toml", "destroy"]);
+    assert!(said.contains(": deploy --config 'another file.toml' destroy --yes\n"), "{said}");
     // The SDK takes nothing for an address as well, and panics; of one service no less than of all.
     for name in ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_ECS"] {
         let (code, line) = ended(&["disable", "--schedule=library-sync/library-sync"], &|command| {

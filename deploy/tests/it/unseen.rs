@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::scene::Scene;
+use crate::scene::{Scene, report};
 
 /// Every action that `iam --for VERB` prints.
 fn rights(scene: &Scene, verb: &str) -> Vec<String> {
@@ -44,4 +44,27 @@ fn what_status_did_not_see_of_a_healthy_job_needs_no_person() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Every `deploy run` and every task of a service writes a stream of its own: a run that is behind too many of them is not missing.
+#[test]
+fn what_was_not_looked_into_is_not_said_to_hold_nothing() {
+    let scene = Scene::applied();
+    let described = scene.call("ecs", "DescribeTaskDefinition", &json!({ "taskDefinition": scene.world.family }));
+    let options = &described["taskDefinition"]["containerDefinitions"][0]["logConfiguration"]["options"];
+    let prefix = format!("{}/{}", options["awslogs-stream-prefix"].as_str().unwrap(), scene.world.container);
+    let now = jiff::Timestamp::now().as_millisecond();
+    let write = |i: i64, line: &str| {
+        let stream = json!({ "logGroupName": scene.world.log_group, "logStreamName": format!("{prefix}/{i}") });
+        scene.call("logs", "CreateLogStream", &stream);
+        let mut events = stream.clone();
+        events["logEvents"] = json!([{ "timestamp": now - 60_000 + i, "message": line }]);
+        scene.call("logs", "PutLogEvents", &events);
+    };
+    write(0, &report().to_line());
+    (1..=30).for_each(|i| write(i, "GET /api/health 200"));
+    let status = scene.transcript(&["status"]);
+    assert!(status.contains("none in the newest streams of the log; history looks"), "{status}");
+    let history: Value = serde_json::from_slice(&scene.expect(&["history", "--json"], 0).stdout).unwrap();
+    assert_eq!(history["runs"].as_array().unwrap().len(), 1, "{history}");
 }

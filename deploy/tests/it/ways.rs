@@ -105,6 +105,9 @@ fn a_schedule_that_terraform_made_is_taken_over() {
         text.replace("# [[job", "[[job").replace("# env = \"API", "env = \"API").replace("# parameter", "parameter");
     std::fs::write(scene.path().join("lost.toml"), text.replace("# from = \"env:API", "from = \"env:API")).unwrap();
     scene.expect(&["plan", "--config=lost.toml", "--detailed-exitcode"], 0);
+    for nothing in ["--from-schedule=", "--from-schedule=/", "--from-schedule=library-sync/"] {
+        scene.expect(&["init", "--config=odd.toml", nothing], 64);
+    }
     let odd = ["--job=a b", "--job=", "--job=가", "--job=x\n[y]"];
     for job in odd {
         scene.expect(&["init", "--config=odd.toml", "--from-schedule=library-sync/universal", job], 64);

@@ -80,6 +80,13 @@ impl Ending {
                 "the task's revision names another log group, prefix or region than the one that was looked at; or its lines came late"
                     .to_owned()
             }
+            Ending::LogNotRead { why } if why.contains("was deleted") => {
+                "somebody deleted the log while the task ran, and what it printed went with it".to_owned()
+            }
+            Ending::LogNotRead { why } if why.contains("another region") => {
+                "set awslogs-region in the task definition to the job's region; without a log, gate.proof = \"exit-code\" is what remains"
+                    .to_owned()
+            }
             other => other.sentence().to_owned(),
         }
     }

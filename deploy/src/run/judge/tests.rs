@@ -3,6 +3,7 @@ use std::time::Duration;
 use geuneul::{RunError, Skip, SkipReason, Withheld, WithheldReason};
 
 use super::*;
+use crate::model::log::NoLog;
 use crate::model::run_task::{Launch, Network, Occurrence, Parts, RunTask};
 use crate::model::task::{ContainerOverride, Failure};
 use sample::report;
@@ -129,6 +130,7 @@ fn every_other_ending_says_what_happened_and_what_to_do() {
         error: Some(RunError { code: "code".to_owned(), message: error.to_owned() }),
         ..report()
     };
+    let elsewhere = NoLog::AnotherRegion { container: "ingest".to_owned(), region: "us-east-1".to_owned() };
     let judged: Vec<(&str, Change, Report)> = vec![
         (
             "secret denied",
@@ -247,6 +249,12 @@ fn every_other_ending_says_what_happened_and_what_to_do() {
         ("misconfigured", exits(78), found(failed(Outcome::Misconfigured, "the key is not registered"))),
         ("killed after its report", exits(137), found(report())),
         ("log not read", unchanged(), Report::NotRead("logs:GetLogEvents denied".to_owned())),
+        ("log of another region", unchanged(), Report::NotRead(elsewhere.to_string())),
+        (
+            "log deleted",
+            unchanged(),
+            Report::NotRead("app/app/1 in /ecs/app was deleted before it was read to its end".to_owned()),
+        ),
         ("no report", unchanged(), Report::Missing),
         ("unreadable report", unchanged(), Report::Unreadable("missing field `fetched`".to_owned())),
         ("a scheduled run's report", unchanged(), found(RunReport { trigger: Trigger::Scheduled, ..report() })),
