@@ -17,7 +17,7 @@ use tokio::time::timeout;
 /// A terminal that closes, and `timeout`, send the same thing twice at once: what comes that soon is no second word.
 const AT_ONCE: Duration = Duration::from_millis(300);
 /// Who has not ended by then says why.
-const UNHEARD: Duration = Duration::from_secs(2);
+const UNHEARD: Duration = Duration::from_secs(1);
 
 static HEARD: OnceLock<watch::Receiver<bool>> = OnceLock::new();
 

@@ -293,6 +293,8 @@ from = "env:API_KEY"
             (r"http://127\.0\.0\.1:\d+", "[endpoint]"),
             (r"(?m)^task (PENDING|DEPROVISIONING|RUNNING|PROVISIONING)\n", ""),
             (r"still (PENDING|PROVISIONING) after", "still RUNNING after"),
+            // Said by whoever is slow to end.
+            (r"(?m)^note: interrupted; what was begun is finished first.*\n", ""),
         ]
     }
 }

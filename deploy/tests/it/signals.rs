@@ -1,7 +1,7 @@
 //! Ctrl-C, SIGTERM: whenever it comes, it is acted upon, and what is known is said.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Output};
+use std::process::{Child, ChildStderr, Command, Output};
 
 use serde_json::json;
 
@@ -55,15 +55,39 @@ fn while_a_task_is_being_started_it_is_named_and_goes_on() {
     assert!(scene.receipt().contains("its end was not watched"), "{}", scene.receipt());
 }
 
+/// The same, where the answer is held back until the signal was heard.
+fn heard_at(scene: &Scene, arguments: &[&str], call: &str, mut nth: u32) -> String {
+    let mut said = String::new();
+    let mut stderr = None;
+    let output = between_of(scene, arguments, |called, deploy| {
+        nth = nth.wrapping_sub(u32::from(called == call));
+        if nth == 0 && stderr.is_none() {
+            signal(deploy, "-TERM");
+            stderr = Some(until_heard(deploy, &mut said));
+        }
+    });
+    stderr.expect("it was called that often").read_to_string(&mut said).unwrap();
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    said
+}
+
+/// Waits until the program says that it has heard a signal, and does not end yet.
+fn until_heard(deploy: &mut Child, said: &mut String) -> BufReader<ChildStderr> {
+    let mut stderr = BufReader::new(deploy.stderr.take().expect("it is piped"));
+    while !said.contains("note: interrupted; what was begun is finished first") {
+        assert_ne!(stderr.read_line(said).unwrap(), 0, "{said}");
+    }
+    stderr
+}
+
 #[test]
 fn before_anything_is_begun_nothing_is_begun() {
     let scene = Scene::applied();
     scene.expect(&["trigger-now"], 0);
     let proven = scene.receipt();
     scene.aws.forget_calls().unwrap();
-    let one_off = format!("GET /schedules/once.{JOB}");
     for verb in [&["trigger-now"][..], &["trigger-now", "--via-scheduler"]] {
-        let said = said(&interrupted_at(&scene, verb, &one_off, 1), 4);
+        let said = heard_at(&scene, verb, &format!("GET /schedules/once.{JOB}"), 1);
         assert!(said.contains("interrupted before anything was started"), "{said}");
         assert!(said.contains("nothing was started, and the receipt is as it was"), "{said}");
     }
@@ -71,7 +95,7 @@ fn before_anything_is_begun_nothing_is_begun() {
     let counts = scene.aws.counts().unwrap();
     assert!(!counts.contains_key("ecs:RunTask") && !counts.contains_key("scheduler:CreateSchedule"), "{counts:?}");
     // And once it is begun, before there is a task.
-    let said = said(&interrupted_at(&scene, &["trigger-now"], PUT_PARAMETER, 2), 4);
+    let said = heard_at(&scene, &["trigger-now"], PUT_PARAMETER, 2);
     assert!(said.contains("interrupted before anything was started"), "{said}");
     assert!(scene.receipt().contains("interrupted before anything was started"), "{}", scene.receipt());
     assert!(!scene.aws.counts().unwrap().contains_key("ecs:RunTask"));
@@ -115,10 +139,7 @@ fn a_receipt_that_is_being_written_is_finished_and_a_second_signal_ends_at_once(
         nth += u32::from(call == PUT_PARAMETER);
         if nth == 3 && rest.is_empty() {
             signal(deploy, "-INT");
-            let mut stderr = BufReader::new(deploy.stderr.take().expect("it is piped"));
-            while !rest.contains("note: interrupted; what was begun is finished first") {
-                assert_ne!(stderr.read_line(&mut rest).unwrap(), 0, "{rest}");
-            }
+            let mut stderr = until_heard(deploy, &mut rest);
             signal(deploy, "-TERM");
             stderr.read_to_string(&mut rest).unwrap();
         }
