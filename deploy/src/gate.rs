@@ -169,7 +169,9 @@ pub enum Closed {
 impl Closed {
     /// Whether a run is to be started by Scheduler to open this: nothing else would, or that is how the last one was tried.
     pub fn wants_scheduler(&self) -> bool {
-        self.is_about_the_path() || matches!(self, Closed::Void(void) if void.via_scheduler)
+        self.is_about_the_path()
+            || matches!(self, Closed::Void(void) if void.via_scheduler)
+            || matches!(self, Closed::Moved { fields, .. } if fields.contains(&Field::Role))
     }
 
     /// Whether only a run that Scheduler starts opens this.

@@ -145,12 +145,18 @@ impl Found {
         if self.container.is_none() {
             self.container = text(container, "name").map(str::to_owned);
         }
-        let (hidden, command): (Vec<_>, Vec<_>) = texts(member(container, "command"))
-            .partition(|word| word.split_once('=').is_some_and(|(name, value)| looks_secret(name, value)));
-        self.command = command;
-        for word in hidden {
-            let name = word.split('=').next().unwrap_or_default();
-            self.notes.push(format!("{name} of the command was left out: its value looks like a secret"));
+        let mut words = texts(member(container, "command")).peekable();
+        while let Some(word) = words.next() {
+            let (name, value) = word.split_once('=').unwrap_or((&word, ""));
+            let next_is_value = value.is_empty() && word.starts_with('-') && words.peek().is_some_and(|next| !next.starts_with('-'));
+            if looks_secret(name, value) && (next_is_value || !value.is_empty()) {
+                self.notes.push(format!("{name} of the command was left out: its value looks like a secret"));
+                if next_is_value {
+                    words.next();
+                }
+            } else {
+                self.command.push(word);
+            }
         }
         for variable in member(container, "environment").as_array().into_iter().flatten() {
             let (name, value) =
@@ -371,7 +377,9 @@ fn looks_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let words = ["KEY", "SECRET", "TOKEN", "PASS", "PWD", "CREDENTIAL", "AUTH", "PRIVATE"];
     let user = value.split_once("://").and_then(|(_, rest)| rest.split(['/', '?']).next()?.rsplit_once('@'));
-    words.iter().any(|word| name.contains(word)) || user.is_some_and(|(user, _)| user.contains(':'))
+    // Of our own flags, this one names a lock.
+    let is_lock = name.ends_with("LOCK-KEY") || name.ends_with("LOCK_KEY");
+    (!is_lock && words.iter().any(|word| name.contains(word))) || user.is_some_and(|(user, _)| user.contains(':'))
 }
 
 /// A string of JSON is a basic string of TOML.

@@ -168,8 +168,13 @@ async fn other_secrets(
     if names.is_empty() {
         return Ok(Seen::Absent);
     }
-    let versions = seen(cloud.versions(&names).await)?;
-    Ok(versions.map(|mut found| names.into_iter().map(|name| (name.clone(), found.remove(&name))).collect()))
+    // An ARN does not tell whether a name at the root begins with a slash.
+    let bare = |name: &str| name.trim_start_matches('/').to_owned();
+    let spelt: BTreeSet<_> = names.iter().flat_map(|name| [name.clone(), bare(name)]).collect();
+    let versions = seen(cloud.versions(&spelt).await)?;
+    let one =
+        |found: &BTreeMap<String, String>, name: &str| found.get(name).or_else(|| found.get(&bare(name))).cloned();
+    Ok(versions.map(|found| names.into_iter().map(|name| (name.clone(), one(&found, &name))).collect()))
 }
 
 /// The managed policies of a role, its boundary among them: the same ARN may say something else tomorrow.

@@ -15,10 +15,14 @@ static READER_LEFT: AtomicBool = AtomicBool::new(false);
 /// The first write to stdout that failed and that nobody is to blame for who reads it.
 static LOST: OnceLock<ErrorKind> = OnceLock::new();
 
-/// Data, for stdout. A reader that went away misses it.
+/// Data, for stdout, as they are: documents, and what others wrote. A reader that went away misses them.
 pub fn data(text: Arguments<'_>) {
-    let text = text.to_string();
-    note(std::io::stdout().lock().write_all(in_full(&text).as_bytes()));
+    note(std::io::stdout().lock().write_all(text.to_string().as_bytes()));
+}
+
+/// Our own words, for stdout.
+pub fn say(text: Arguments<'_>) {
+    data(format_args!("{}", in_full(&text.to_string())));
 }
 
 /// Whether all data have been written.
@@ -51,8 +55,8 @@ pub fn progress(text: Arguments<'_>) {
 
 /// One line of data.
 macro_rules! out {
-    () => { $crate::out::data(format_args!("\n")) };
-    ($($text:tt)+) => { $crate::out::data(format_args!("{}\n", format_args!($($text)+))) };
+    () => { $crate::out::say(format_args!("\n")) };
+    ($($text:tt)+) => { $crate::out::say(format_args!("{}\n", format_args!($($text)+))) };
 }
 
 /// One line of progress, a refusal or an error.

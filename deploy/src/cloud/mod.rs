@@ -89,7 +89,7 @@ pub trait Roles {
     fn role_policy(&self, role: &str, policy: &str) -> impl Future<Output = Answer<PolicyDocument>>;
     /// All policies of a role: the names of inline ones, the ARNs of attached ones.
     fn role_policies(&self, role: &str) -> impl Future<Output = Answer<RolePolicies>>;
-    /// The version of a managed policy that counts, such as `v3`.
+    /// Which managed policy is behind an ARN, and the version of it that counts.
     fn policy_version(&self, arn: &str) -> impl Future<Output = Answer<String>>;
     /// Creates a role.
     fn create_role(&self, role: &NewRole) -> impl Future<Output = Answer<()>>;

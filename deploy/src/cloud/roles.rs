@@ -38,7 +38,8 @@ impl Roles for Aws {
     async fn policy_version(&self, arn: &str) -> Answer<String> {
         let answer = self.iam.get_policy().policy_arn(arn).send().await;
         let policy = answer.map_err(|e| CloudError::new("iam:GetPolicy", arn, &e))?.policy;
-        let version = policy.and_then(|policy| policy.default_version_id);
+        // One that is deleted and made anew under its name counts its versions from 1 again.
+        let version = policy.and_then(|policy| Some(format!("{} {}", policy.policy_id?, policy.default_version_id?)));
         version.ok_or_else(|| CloudError::local("iam:GetPolicy", arn, "the answer names no version"))
     }
 

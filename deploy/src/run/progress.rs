@@ -62,8 +62,8 @@ impl Progress {
         self.clear();
         match self.lines {
             Lines::Beside => err!("  | {}", readable(line)),
-            Lines::Data if self.obeys => out!("{}", harmless(line)),
-            Lines::Data => out!("{line}"),
+            Lines::Data if self.obeys => crate::out::data(format_args!("{}\n", harmless(line))),
+            Lines::Data => crate::out::data(format_args!("{line}\n")),
         }
         self.tick();
     }

@@ -143,7 +143,8 @@ pub fn overdue(evidence: &Evidence<'_>, now: Timestamp) -> Overdue {
     }
     let unknown = |why: String| Overdue::Unknown { due: Some(due), why };
     let until = due.checked_add(patience(timetable)).unwrap_or(Timestamp::MAX);
-    let missing = || last(by_hand).map_or(Overdue::Overdue { due }, |began| Overdue::MadeUp { due, began });
+    let by_hand = by_hand.iter().copied().filter(|began| *began >= due).max();
+    let missing = || by_hand.map_or(Overdue::Overdue { due }, |began| Overdue::MadeUp { due, began });
     match (running, log) {
         (Some(true), _) => Overdue::Running { due },
         _ if now < until => Overdue::Waiting { due, until },

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use geuneul::{Outcome, RunReport, Trigger};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::columns::{self, SCREEN};
@@ -15,6 +15,9 @@ use crate::model::Schedule;
 use crate::model::run_task::of_occurrence;
 use crate::run::ending::humantime;
 use crate::run::readable::readable;
+
+/// How late a run may begin: a flexible window and the age of an occurrence are a day each at most.
+const LATEST: SignedDuration = SignedDuration::from_hours(50);
 
 /// A run that reported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,10 +34,17 @@ impl PastRun {
         self.report.started_at.parse().ok()
     }
 
-    /// When it was due or asked for, as it was told by whoever started it; else when it began. A container's clock may be wrong, and a
-    /// run may come late: this is what runs are ordered by, and by which it is told whether one has come.
+    /// When it was due or asked for, as it was told by whoever started it; else when it began: by this it is told whether a run has come.
     pub fn at(&self) -> Option<Timestamp> {
         self.occurrence().map(|(_, at)| at).or_else(|| self.began())
+    }
+
+    /// By which moment runs are ordered: when it began, as far as its clock can be believed. A run comes late (a window, a retry), and
+    /// never before it is due.
+    pub fn order(&self) -> Option<Timestamp> {
+        let (at, began) = (self.at()?, self.began());
+        let latest = at.checked_add(LATEST).unwrap_or(Timestamp::MAX);
+        Some(began.filter(|began| (at..=latest).contains(began)).unwrap_or(at))
     }
 
     /// The earlier of both: whatever was so after it, the run shows nothing of.
@@ -91,7 +101,7 @@ impl PastRun {
 
 /// Each run once, newest first.
 pub fn newest_first(mut runs: Vec<PastRun>) -> Vec<PastRun> {
-    runs.sort_by(|a, b| (b.at(), &b.report.run_id).cmp(&(a.at(), &a.report.run_id)));
+    runs.sort_by(|a, b| (b.order(), &b.report.run_id).cmp(&(a.order(), &a.report.run_id)));
     runs.dedup_by(|a, b| a.report.run_id == b.report.run_id && a.task == b.task);
     runs
 }
