@@ -47,8 +47,10 @@ impl Waiting<'_> {
 
     /// Moves the clock to the moment at which the one-off schedule is due.
     fn fire(&self) -> Invocation {
-        let [fired] = self.scene.aws.advance_to_next_fire(&one_off()).unwrap().try_into().unwrap();
-        fired
+        let fired = self.scene.aws.advance_to_next_fire(&one_off());
+        // On a machine that is slow enough, its twenty seconds were over.
+        let fired = fired.or_else(|_gone| self.scene.aws.invocations()).unwrap();
+        fired.into_iter().rfind(|fired| fired.schedule == one_off()).expect("it has fired")
     }
 
     /// Moves the clock on until nothing can come any more.
