@@ -148,7 +148,8 @@ impl Found {
         let mut words = texts(member(container, "command")).peekable();
         while let Some(word) = words.next() {
             let (name, value) = word.split_once('=').unwrap_or((&word, ""));
-            let next_is_value = value.is_empty() && word.starts_with('-') && words.peek().is_some_and(|next| !next.starts_with('-'));
+            let next_is_value =
+                value.is_empty() && word.starts_with('-') && words.peek().is_some_and(|next| !next.starts_with('-'));
             if looks_secret(name, value) && (next_is_value || !value.is_empty()) {
                 self.notes.push(format!("{name} of the command was left out: its value looks like a secret"));
                 if next_is_value {
