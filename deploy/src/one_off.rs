@@ -16,6 +16,9 @@ use crate::model::{Schedule, State};
 /// How far ahead it is due: CreateSchedule has to arrive before.
 const AHEAD: Duration = Duration::from_secs(20);
 
+/// Within this time after it was made the receipt must be void: before it is due, with time to delete it.
+pub const VOID_WITHIN: Duration = Duration::from_secs(12);
+
 /// How long after it was due an invocation may be seen: Scheduler is exact to the minute, and ECS and its lists need a while.
 pub const PATIENCE: Duration = Duration::from_secs(150);
 

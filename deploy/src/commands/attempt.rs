@@ -39,6 +39,12 @@ struct Kept {
     version: i64,
 }
 
+/// What a run would depend on, of the world before it: what moves while it runs will not match afterwards.
+pub fn fingerprint(context: &Context, look: &Look, verb: &str) -> Result<Fingerprint, Stop> {
+    Fingerprint::of(&look.live)
+        .map_err(|error| Stop::refused(error.to_string(), way_to_see(&error, &context.program, verb)))
+}
+
 impl<'a> Attempt<'a> {
     /// Voids the receipt: from here on no earlier proof counts.
     pub async fn begin(
@@ -47,9 +53,7 @@ impl<'a> Attempt<'a> {
         verb: &'static str,
         path: Path,
     ) -> anyhow::Result<Attempt<'a>> {
-        // Of the world before the run: what moves while it runs will not match afterwards.
-        let fingerprint = Fingerprint::of(&look.live)
-            .map_err(|error| Stop::refused(error.to_string(), way_to_see(&error, &context.program, verb)))?;
+        let fingerprint = fingerprint(context, look, verb)?;
         let overridden = overridden(context, look).await?;
         let (by, via_scheduler) = (look.live.identity.arn.clone(), path == Path::Scheduler);
         let void = Void { since: now(), by, ending: None, via_scheduler, overridden };

@@ -8,6 +8,7 @@ use super::tasks_of_job::running;
 use super::{Context, path_record, via_scheduler};
 use crate::cloud::{ReceiptWriteError, Receipts, Schedules, seen};
 use crate::exit::{Exit, Stop};
+use crate::fingerprint::NoFingerprint;
 use crate::fire_times::timetable::{AtOnce, Timetable};
 use crate::gate::{self, Closed, Ground, Refused, Warrant};
 use crate::model::{Schedule, Seen, State};
@@ -96,6 +97,9 @@ fn stop(context: &Context, look: &Look, refused: &Refused) -> Stop {
         }
         Refused::Unsettled(_) => look.way_to_settle(program),
         Refused::NeverAgain(_) => format!("change `cron`, then: {program} apply, {program} enable"),
+        Refused::NoFingerprint(NoFingerprint::Hidden { .. }) => {
+            format!("allow that to the caller; all that it takes: {program} iam --for enable")
+        }
         Refused::NoFingerprint(_) => format!("see more: {program} plan"),
         Refused::Closed(closed) if look.is_on() => {
             format!("it is ENABLED, and stays so\n{}", way_to_open(closed, program))

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Context;
-use super::attempt::Attempt;
+use super::attempt::{self, Attempt};
 use super::look::Look;
 use super::trigger_now::alone;
 use super::verdict::Verdict;
@@ -15,7 +15,7 @@ use crate::desired::SCHEDULER_POLICY_NAME;
 use crate::exit::{Exit, Stop};
 use crate::explain;
 use crate::model::run_task::RunTask;
-use crate::one_off::Found;
+use crate::one_off::{self, Found};
 use crate::plan::Wish;
 use crate::receipt::Path;
 use crate::run::ending::{Ending, Way};
@@ -35,6 +35,7 @@ pub async fn run(
     timeout: Duration,
     verdict: &Verdict<'_>,
 ) -> anyhow::Result<Exit> {
+    attempt::fingerprint(context, look, VERB)?;
     path_record::refuse_foreign(context, look).await?;
     let one_off = OneOff::new(&context.aws, look.schedule(context)?, task);
     if one_off.clear().await? == Some(Found::Awaited) {
@@ -51,7 +52,9 @@ pub async fn run(
             return Err(verdict.not_begun(&ending).into());
         }
     };
-    let attempt = match Attempt::begin(context, look, VERB, Path::Scheduler).await {
+    // Voided too late, the receipt would stand beside a task that is at work already.
+    let begun = tokio::time::timeout(one_off::VOID_WITHIN, Attempt::begin(context, look, VERB, Path::Scheduler)).await;
+    let attempt = match begun.unwrap_or_else(|_| Err(too_slow(context).into())) {
         Ok(attempt) => attempt,
         Err(error) => {
             one_off.delete().await;
@@ -72,6 +75,12 @@ pub async fn run(
             Err(verdict.not_proven(&ending, newest).into())
         }
     }
+}
+
+/// The one-off schedule would fire first.
+fn too_slow(context: &Context) -> Stop {
+    let what = format!("the receipt was not voided within {} s: nothing was started", one_off::VOID_WITHIN.as_secs());
+    Stop::failed(what, format!("see whether ssm:PutParameter answers, then: {} {VERB}", context.program))
 }
 
 /// What is about to start a task decides first.

@@ -82,15 +82,19 @@ impl Reports<'_> {
         let every = streams.len() < Aws::NEWEST_STREAMS;
         let streams: Vec<_> = streams.into_iter().filter(|stream| stream.name.starts_with(self.prefix)).collect();
         let looked_into = streams.len().min(count * STREAMS_A_RUN);
-        let mut runs = Vec::new();
+        // Whether a report may stand before what was read of a stream.
+        let (mut runs, mut cut) = (Vec::new(), false);
         for some in streams[..looked_into].chunks(AT_ONCE) {
             let calls = some.iter().map(|stream| async move {
                 let lines = self.aws.last_log_lines(stream, LINES).await?;
                 let report = RunReport::last_of(lines.iter().map(|line| line.text.as_str())).and_then(Result::ok);
-                Answer::Ok(report.map(|report| PastRun { task: task_of(stream), report }))
+                let goes_on = report.is_none() && i32::try_from(lines.len()).is_ok_and(|lines| lines >= LINES);
+                Answer::Ok((report.map(|report| PastRun { task: task_of(stream), report }), goes_on))
             });
-            for run in join_all(calls).await {
-                runs.extend(run?.filter(|run| !run.is_of_another(self.job)));
+            for answer in join_all(calls).await {
+                let (run, goes_on) = answer?;
+                cut |= goes_on;
+                runs.extend(run.filter(|run| !run.is_of_another(self.job)));
             }
             if runs.len() >= count {
                 break;
@@ -98,7 +102,7 @@ impl Reports<'_> {
         }
         let mut runs = newest_first(runs);
         runs.truncate(count);
-        Ok((runs, every && looked_into == streams.len()))
+        Ok((runs, every && !cut && looked_into == streams.len()))
     }
 
     /// The runs that reported within some stretches of time, and nothing else of the log.
