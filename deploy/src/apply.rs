@@ -159,7 +159,7 @@ async fn carry_out(
         }
         Step::CreateRole(role) => cloud.create_role(role).await?,
         Step::PutBoundary { role, boundary } => cloud.put_boundary(role, boundary).await?,
-        Step::UpdateTrust { role, trust } => cloud.update_trust(role, trust).await?,
+        Step::UpdateTrust { role, trust, is_shut: _ } => cloud.update_trust(role, trust).await?,
         Step::TagRole { role, tags } => cloud.tag_role(role, tags).await?,
         Step::CreateGroup { name, tags } => cloud.create_group(name, tags).await?,
         Step::TagGroup { arn, tags, .. } => cloud.tag_group(arn, tags).await?,

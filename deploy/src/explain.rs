@@ -35,7 +35,7 @@ pub fn hint(error: &CloudError) -> String {
     }
     if said.contains("iam:PassRole") {
         return "allow iam:PassRole on that role to the caller; Scheduler and ECS check it whenever a role is handed over, and \
-                `deploy iam` prints all that a verb takes"
+                `deploy iam --for VERB` prints all that a verb takes"
             .to_owned();
     }
     if let Some(hint) = key_hint(said) {

@@ -373,14 +373,18 @@ fn texts(value: &Value) -> impl Iterator<Item = String> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned)
 }
 
-/// By its name, or because its value is an address with a password in it.
+/// By a word of its name, or because its value is an address with a password in it.
 fn looks_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    let words = ["KEY", "SECRET", "TOKEN", "PASS", "PWD", "CREDENTIAL", "AUTH", "PRIVATE"];
-    let user = value.split_once("://").and_then(|(_, rest)| rest.split(['/', '?']).next()?.rsplit_once('@'));
     // Of our own flags, this one names a lock.
     let is_lock = name.ends_with("LOCK-KEY") || name.ends_with("LOCK_KEY");
-    (!is_lock && words.iter().any(|word| name.contains(word))) || user.is_some_and(|(user, _)| user.contains(':'))
+    let words =
+        ["KEY", "SECRET", "TOKEN", "PASS", "PASSWORD", "PASSWD", "PWD", "CREDENTIAL", "CREDENTIALS", "AUTH", "PRIVATE"];
+    let ends = ["KEY", "SECRET", "TOKEN", "PASSWORD"];
+    let is_word = |word: &str| words.contains(&word) || ends.iter().any(|end| word.ends_with(end));
+    let user = value.split_once("://").and_then(|(_, rest)| rest.split(['/', '?']).next()?.rsplit_once('@'));
+    (!is_lock && name.split(|c: char| !c.is_ascii_alphanumeric()).any(is_word))
+        || user.is_some_and(|(user, _)| user.contains(':'))
 }
 
 /// A string of JSON is a basic string of TOML.

@@ -51,7 +51,7 @@ pub fn of(step: &Step, desired: &Desired) -> (&'static str, Value) {
             }
             ("iam:CreateRole", request)
         }
-        Step::UpdateTrust { role, trust } => {
+        Step::UpdateTrust { role, trust, is_shut: _ } => {
             ("iam:UpdateAssumeRolePolicy", json!({ "RoleName": role, "PolicyDocument": policy_of(trust) }))
         }
         Step::PutBoundary { role, boundary } => {

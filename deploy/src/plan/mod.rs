@@ -151,7 +151,7 @@ impl Plan {
         let mut steps: Vec<_> = self.items.iter().flat_map(|item| &item.steps).collect();
         if steps.iter().any(|step| matches!(step, Step::SwitchOff(_))) {
             let rank = |step: &&Step| match step {
-                Step::CreateRole(_) | Step::UpdateTrust { .. } => 0,
+                Step::CreateRole(_) | Step::UpdateTrust { is_shut: true, .. } => 0,
                 Step::SwitchOff(_) => 1,
                 _ => 2,
             };

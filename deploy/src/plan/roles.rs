@@ -117,6 +117,12 @@ impl Draft<'_> {
         }
     }
 
+    /// Whether Scheduler may assume a role for this job's group.
+    fn schedulers_trust(&self, role: &Role) -> Trust {
+        let (trust, group) = (self.normalisers.policy(&role.trust), self.desired.group_arn());
+        Trust::of(&trust, SCHEDULER, &[("aws:sourceaccount", &self.desired.account), ("aws:sourcearn", &group)])
+    }
+
     /// A role of somebody else's is only looked at.
     fn given_role(&mut self, found: &Role) {
         let WantedRole { name, arn, .. } = &self.desired.role;
@@ -125,9 +131,7 @@ impl Draft<'_> {
             let what = format!("role {arn} is not there; a role of the same name is {}", found.arn);
             return self.refusals.push(Refusal::new(what, "set `role` to the whole ARN of a role in this account"));
         }
-        let trust = self.normalisers.policy(&found.trust);
-        let group = self.desired.group_arn();
-        match Trust::of(&trust, SCHEDULER, &[("aws:sourceaccount", &self.desired.account), ("aws:sourcearn", &group)]) {
+        match self.schedulers_trust(found) {
             Trust::Given => {
                 let boundary = self.boundary_of_others(found);
                 self.item(Thing::Role, name, Sign::Same, "given, used as it is").details.extend(boundary);
@@ -194,7 +198,8 @@ impl Draft<'_> {
         }
         if !self.same_policy(&found.trust, &desired.trust()) {
             details.extend(self.what_differs(&found.trust, &desired.trust()));
-            let step = Step::UpdateTrust { role: role.clone(), trust: desired.trust() };
+            let is_shut = self.schedulers_trust(found) != Trust::Given;
+            let step = Step::UpdateTrust { role: role.clone(), trust: desired.trust(), is_shut };
             changes.push(("who may assume it differs", step));
         }
         match &live.scheduler_policy {

@@ -78,6 +78,8 @@ pub enum Step {
         role: String,
         /// Who may assume it.
         trust: PolicyDocument,
+        /// Scheduler may not assume it as it is.
+        is_shut: bool,
     },
     /// Tags for a role that is adopted.
     TagRole {

@@ -230,6 +230,11 @@ fn a_clock_that_is_wrong_neither_hides_a_run_nor_makes_one_up() {
     assert!(standing.needs.iter().any(|need| need.what.starts_with("the newest run ended")), "{:#?}", standing.needs);
     let standing = judged(vec![ahead()], "2027-02-02T00:00:00Z");
     assert_eq!(standing.overdue, Overdue::Overdue { due: moment(january) });
+    // Late, by a window or a retry, and so behind a run by hand that was asked for meanwhile: what it says counts.
+    let late = || told(january, "2027-01-30T19:40:00Z", Outcome::Internal);
+    let by_hand = || run("2027-01-30T19:10:00Z", Trigger::Manual, Outcome::Succeeded);
+    let standing = judged(vec![by_hand(), late()], "2027-02-02T00:00:00Z");
+    assert!(standing.needs.iter().any(|need| need.what.starts_with("the newest run ended")), "{:#?}", standing.needs);
     // Behind: it has come.
     let behind = told(january, "2027-01-30T18:40:00Z", Outcome::Succeeded);
     assert!(matches!(judged(vec![behind], "2027-02-02T00:00:00Z").overdue, Overdue::Ran { .. }));

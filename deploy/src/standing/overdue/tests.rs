@@ -101,7 +101,7 @@ fn a_run_that_is_there_is_seen() {
         assert_eq!(older.verdict(), Overdue::Overdue { due }, "last month's run is none of this month's");
     }
     // Whoever is told of it runs it by hand, and is not told for a month.
-    let (before, after) = ([at("2026-11-30T18:00:00Z")], [at("2026-12-04T00:00:00Z")]);
+    let (before, after) = ([at("2026-11-30T18:59:30Z")], [at("2026-12-04T00:00:00Z")]);
     let by_hand = |by_hand| Case { by_hand, ..Case::monthly("2026-12-05T00:00:00Z") }.verdict();
     assert_eq!(by_hand(&before), Overdue::Overdue { due });
     assert_eq!(by_hand(&after), Overdue::MadeUp { due, began: after[0] });
