@@ -16,9 +16,7 @@ const RUNS: usize = 5;
 
 /// A record that could not be kept is known before a run is begun for it.
 pub async fn refuse_foreign(context: &Context, look: &Look) -> anyhow::Result<()> {
-    if look.live.scheduled_path == Seen::Absent {
-        return Ok(());
-    }
+    let Seen::Present(_) = look.live.scheduled_path else { return Ok(()) };
     let (name, job) = (&look.desired.scheduled_path_parameter, &look.desired.job.name);
     context.aws.guard_receipt(name, job).await.map_err(|error| refused(context, error))
 }

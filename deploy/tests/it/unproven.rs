@@ -233,25 +233,30 @@ fn enable_does_not_open_on_a_receipt_that_is_voided_meanwhile() {
 #[test]
 fn a_secret_that_the_family_reads_besides_is_a_part_of_what_was_proven() {
     let scene = Scene::set();
-    let put = |value: &str| {
-        let value = json!({ "Name": "/db/password", "Value": value, "Type": "SecureString", "Overwrite": true });
+    // One with a slash before its name, and one without.
+    let names = ["/db/password", "DB_USER"];
+    let put = |name: &str, value: &str| {
+        let value = json!({ "Name": name, "Value": value, "Type": "SecureString", "Overwrite": true });
         scene.call("ssm", "PutParameter", &value);
     };
-    put("one");
+    names.iter().for_each(|name| put(name, "one"));
     let reads = json!({ "Effect": "Allow", "Action": "ssm:GetParameters", "Resource": "*" });
     scene.put_role_policy("geuneul-execution", "theirs", &reads);
     inside::run(async {
         let cloud = inside::cloud(&scene).await;
         let mut members = cloud.task_definition(&scene.world.family).await.unwrap().writable();
-        let secret = json!({ "name": "DB_PASSWORD", "valueFrom": "/db/password" });
-        members["containerDefinitions"][0]["secrets"] = json!([secret]);
+        let arn = format!("arn:aws:ssm:{}:{}:parameter/DB_USER", scene.world.region, scene.world.account);
+        members["containerDefinitions"][0]["secrets"] =
+            json!([{ "name": "DB_PASSWORD", "valueFrom": "/db/password" }, { "name": "DB_USER", "valueFrom": arn }]);
         cloud.register(&members, &Default::default()).await.unwrap();
     });
     scene.expect(&["apply", "--disabled", "--yes"], 0);
-    scene.expect(&["trigger-now"], 0);
-    put("two");
-    let said = scene.refusal(&["enable"]);
-    assert!(said.contains("the version of a secret moved since"), "{said}");
+    for name in names {
+        scene.expect(&["trigger-now"], 0);
+        put(name, "two");
+        let said = scene.refusal(&["enable"]);
+        assert!(said.contains("the version of a secret moved since"), "{name}: {said}");
+    }
     scene.expect(&["trigger-now"], 0);
     scene.expect(&["enable"], 0);
 }

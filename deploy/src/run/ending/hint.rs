@@ -220,7 +220,7 @@ fn known_start_hint(reason: &str) -> Option<&'static str> {
     } else if has("unable to pull secrets") && (has("AccessDenied") || has("not authorized")) {
         "the execution role may not read the secret; `deploy plan` compares its policy. A policy that is seconds old needs one more try"
     } else if has("nvalid ssm parameters") || has("ParameterNotFound") {
-        "the parameter is not in this account and region; `deploy apply --disabled` writes it"
+        "a parameter that the revision reads is not in this account and region; if deploy.toml names it, `deploy apply --disabled` writes it"
     } else if has("deadline exceeded") || has("imeout") {
         "the subnet has no way to SSM, ECR or the logs: a NAT, VPC endpoints, or assign_public_ip = true in a public subnet"
     } else if has("apacity") || has("RESOURCE:") {
