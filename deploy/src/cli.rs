@@ -198,7 +198,7 @@ async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
                 args.tell(&error);
             }
             return Err(match verb {
-                Verb::Disable(_) => commands::disable::without_a_file(error),
+                Verb::Disable(_) => commands::disable::without_a_file(&cli.global, error),
                 _ => error,
             });
         }

@@ -5,7 +5,7 @@
 use anyhow::Context as _;
 use clap::Args;
 
-use super::Context;
+use super::{Context, read};
 use crate::check;
 use crate::cli::Global;
 use crate::cloud::{Answer, Aws, CloudError, ErrorKind, Schedules, Whoami, seen, set_region};
@@ -265,9 +265,10 @@ fn cluster_of(schedule: &Schedule) -> Option<String> {
 }
 
 /// The emergency switch needs no file, and says so when the one that there is cannot be used.
-pub fn without_a_file(error: anyhow::Error) -> anyhow::Error {
+pub fn without_a_file(global: &Global, error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<Stop>() {
-        Ok(stop) if stop.exit == Exit::Usage => {
+        // What is wrong in the environment is in the way of both.
+        Ok(stop) if stop.exit == Exit::Usage && read(global).is_err() => {
             let hint =
                 format!("{}\nit can be switched off without the file: deploy disable --schedule GROUP/NAME", stop.hint);
             Stop { hint, ..stop }.into()

@@ -51,18 +51,21 @@ pub struct Context {
 impl Context {
     /// Reads the configuration and builds the clients; asks AWS nothing.
     pub async fn new(global: &Global) -> anyhow::Result<Context> {
-        let text = std::fs::read_to_string(&global.config).map_err(|error| {
-            let what = format!("cannot read {}: {error}", global.config.display());
-            Stop::usage(
-                what,
-                "say --config FILE, or write the file: each error then names the key that is missing in it",
-            )
-        })?;
-        let config = Config::parse(&text, &global.config)?;
-        let job = config.job(global.job.as_deref())?.clone();
+        let (config, job) = read(global)?;
         let aws = Aws::connect(&config.region, global.profile.as_deref(), global.endpoint_url.as_deref()).await?;
         Ok(Context { config, job, aws, style: global.color.style(), program: again::program(global) })
     }
+}
+
+/// The configuration, and which of its jobs is meant.
+fn read(global: &Global) -> anyhow::Result<(Config, Job)> {
+    let text = std::fs::read_to_string(&global.config).map_err(|error| {
+        let what = format!("cannot read {}: {error}", global.config.display());
+        Stop::usage(what, "say --config FILE, or write the file: each error then names the key that is missing in it")
+    })?;
+    let config = Config::parse(&text, &global.config)?;
+    let job = config.job(global.job.as_deref())?.clone();
+    Ok((config, job))
 }
 
 impl Context {

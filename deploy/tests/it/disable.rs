@@ -83,6 +83,11 @@ fn neither_a_broken_file_nor_a_folder_that_takes_none_keeps_it_on() {
     let said = scene.transcript(&["disable"]);
     assert!(said.contains("exit code: 64\n") && said.contains(": deploy disable --schedule GROUP/NAME\n"), "{said}");
     std::fs::write(scene.path().join("deploy.toml"), text).unwrap();
+    // What the environment has against it, it has against both.
+    let mut command = scene.deploy(&["disable"]);
+    command.env("AWS_ENDPOINT_URL", "");
+    let said = scene.transcript_of(command);
+    assert!(said.contains("exit code: 64\n") && !said.contains("--schedule"), "{said}");
     let config = scene.path().join("deploy.toml");
     let mut command = scene.deploy(&["disable", "--delete", "--config", config.to_str().unwrap()]);
     let said = scene.transcript_of({
