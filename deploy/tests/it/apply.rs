@@ -165,34 +165,6 @@ fn a_given_task_definition_is_registered_and_then_as_wanted() {
 }
 
 #[test]
-fn a_role_that_scheduler_may_not_assume_is_no_reason_to_stay_on() {
-    let scene = Scene::applied();
-    let role = format!("{JOB}-scheduler");
-    let enabled = || {
-        scene.expect(&["trigger-now"], 0);
-        scene.expect(&["enable"], 0);
-        scene.trust_ecs(&role);
-    };
-    enabled();
-    // Nothing that runs would be moved: no need to switch it off.
-    let said = scene.transcript(&["trigger-now"]);
-    assert!(said.contains("hint: look, then make it so: deploy plan, deploy apply\n"), "{said}");
-    scene.expect(&["apply", "--yes"], 0);
-    assert_eq!(scene.schedule()["State"], "ENABLED");
-
-    enabled();
-    scene.edit_config(|config| *config = config.replace("--all", "--some"));
-    let said = scene.transcript(&["status"]);
-    assert!(said.contains("first: deploy\n            plan, deploy apply --disabled\n"), "{said}");
-    scene.expect(&["apply", "--yes"], 3);
-    // Scheduler takes no schedule whose role it may not assume, not even to switch it off.
-    let done = scene.transcript(&["apply", "--disabled", "--yes"]);
-    let at = |words: &str| done.find(words).unwrap_or_else(|| panic!("{words} in {done}"));
-    assert!(done.contains("exit code: 0\n") && at("done: write who may assume") < at("done: switch"), "{done}");
-    assert_eq!(scene.schedule()["State"], "DISABLED");
-}
-
-#[test]
 fn apply_never_switches_on_and_does_not_move_an_enabled_job() {
     let scene = Scene::set();
     let said = refused(&scene, &["apply", "--yes"]);

@@ -16,6 +16,7 @@ mod inside;
 mod keys;
 mod lines;
 mod memory;
+mod moved;
 mod normalise;
 mod operator;
 mod ownership;

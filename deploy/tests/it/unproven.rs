@@ -4,7 +4,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use deploy::cloud::TaskDefinitions;
 use deploy::config::Config;
 use deploy::desired::Desired;
 use deploy::model::{Seen, tags};
@@ -228,70 +227,6 @@ fn enable_does_not_open_on_a_receipt_that_is_voided_meanwhile() {
         assert_eq!(scene.schedule()["State"], "DISABLED");
         assert_eq!(scene.aws.counts().unwrap().contains_key("scheduler:UpdateSchedule"), switched);
     }
-}
-
-#[test]
-fn a_secret_that_the_family_reads_besides_is_a_part_of_what_was_proven() {
-    let scene = Scene::set();
-    // One with a slash before its name, and one without.
-    let names = ["/db/password", "DB_USER"];
-    let put = |name: &str, value: &str| {
-        let value = json!({ "Name": name, "Value": value, "Type": "SecureString", "Overwrite": true });
-        scene.call("ssm", "PutParameter", &value);
-    };
-    names.iter().for_each(|name| put(name, "one"));
-    let reads = json!({ "Effect": "Allow", "Action": "ssm:GetParameters", "Resource": "*" });
-    scene.put_role_policy("geuneul-execution", "theirs", &reads);
-    inside::run(async {
-        let cloud = inside::cloud(&scene).await;
-        let mut members = cloud.task_definition(&scene.world.family).await.unwrap().writable();
-        let arn = format!("arn:aws:ssm:{}:{}:parameter/DB_USER", scene.world.region, scene.world.account);
-        members["containerDefinitions"][0]["secrets"] =
-            json!([{ "name": "DB_PASSWORD", "valueFrom": "/db/password" }, { "name": "DB_USER", "valueFrom": arn }]);
-        cloud.register(&members, &Default::default()).await.unwrap();
-    });
-    scene.expect(&["apply", "--disabled", "--yes"], 0);
-    for name in names {
-        scene.expect(&["trigger-now"], 0);
-        put(name, "two");
-        let said = scene.refusal(&["enable"]);
-        assert!(said.contains("the version of a secret moved since"), "{name}: {said}");
-    }
-    scene.expect(&["trigger-now"], 0);
-    scene.expect(&["enable"], 0);
-}
-
-#[test]
-fn a_start_that_aws_failed_to_answer_may_have_been_one() {
-    let scene = Scene::applied();
-    scene.next_script("sleep 600");
-    scene.aws.fault(&Fault::after("ecs", "RunTask").times(9)).unwrap();
-    for arguments in [&["run", "--", "look"][..], &["trigger-now"]] {
-        let output = scene.deploy(arguments).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("whether a task was started is not known"), "{said}");
-        assert!(said.contains("hint: then see whether one runs: deploy logs"), "{said}");
-        scene.expect(&["disable", "--stop-running"], 0);
-    }
-}
-
-#[test]
-fn what_moves_while_it_is_switched_on_switches_it_off_again() {
-    let scene = Scene::applied();
-    scene.expect(&["trigger-now"], 0);
-    let mut once = true;
-    let output = between(&scene, &["enable"], |call| {
-        if call == "PUT /schedules/library-sync" && std::mem::take(&mut once) {
-            let value =
-                json!({ "Name": "/geuneul/api_key", "Value": "another", "Type": "SecureString", "Overwrite": true });
-            scene.call("ssm", "PutParameter", &value);
-        }
-    });
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("it was switched on and is DISABLED again") && said.contains("secret"), "{said}");
-    assert_eq!(scene.schedule()["State"], "DISABLED");
 }
 
 #[test]

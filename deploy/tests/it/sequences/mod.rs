@@ -21,13 +21,13 @@ fn nothing_is_enabled_without_a_proof_a_word_or_somebody_elses_hand() {
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     let (total, known) = (RefCell::new(Counts::default()), Known::default());
     // From nothing to enabled takes three right moves in a row: most sequences begin with some of them.
-    let sequences = (prop::bool::weighted(0.2), 0..=4_usize, prop::collection::vec(step(), 1..16));
+    let sequences = (prop::bool::weighted(0.2), any::<bool>(), 0..=4_usize, prop::collection::vec(step(), 1..16));
     let mut runner = proptest::test_runner::TestRunner::new(config);
-    let outcome = runner.run(&sequences, |(adopted, ahead, moves)| {
-        let mut stage = Stage::set(&known, adopted);
+    let outcome = runner.run(&sequences, |(adopted, path, ahead, moves)| {
+        let mut stage = Stage::set(&known, adopted, path);
         let right = [
             Move::Apply { disabled: true, adopt: true, latest: false, breaks: None },
-            Move::Trigger { by_scheduler: false, ends: Ends::Proven },
+            Move::Trigger { by_scheduler: path, ends: Ends::Proven },
             Move::Enable,
             Move::Fire,
         ];

@@ -56,28 +56,32 @@ pub enum Drift {
     ReceiptOfAnotherJob,
 }
 
+impl Drift {
+    /// Those that a plan or a receipt shows.
+    const NOTICED: [Drift; 11] = {
+        use Drift::*;
+        [
+            Input,
+            Trust,
+            Policy,
+            NewRevision,
+            Key,
+            Tags,
+            SwitchedOn,
+            Deleted,
+            ReceiptEdited,
+            ReceiptCut,
+            ReceiptOfAnotherJob,
+        ]
+    };
+}
+
 pub fn step() -> impl Strategy<Value = Move> {
     let ends = prop_oneof![
         5 => Just(Ends::Proven), 1 => Just(Ends::Failed), 1 => Just(Ends::Skipped), 1 => Just(Ends::WithoutCommand),
         1 => Just(Ends::WhileTheKeyIsRotated)
     ];
-    use Drift::{
-        Deleted, Input, Key, NewRevision, OtherPolicy, Policy, ReceiptCut, ReceiptEdited, ReceiptOfAnotherJob,
-        SwitchedOn, Tags, Trust,
-    };
-    let drift = prop::sample::select(vec![
-        Input,
-        Trust,
-        Policy,
-        NewRevision,
-        Key,
-        Tags,
-        SwitchedOn,
-        Deleted,
-        ReceiptEdited,
-        ReceiptCut,
-        ReceiptOfAnotherJob,
-    ]);
+    let drift = prop::sample::select(Drift::NOTICED.to_vec());
     let apply = (any::<[bool; 3]>(), prop::option::weighted(0.2, 0..8_usize));
     prop_oneof![
         6 => apply.prop_map(|([disabled, adopt, latest], breaks)| Move::Apply { disabled, adopt, latest, breaks }),
@@ -91,6 +95,6 @@ pub fn step() -> impl Strategy<Value = Move> {
         3 => Just(Move::Fire),
         3 => drift.prop_map(Move::World),
         // Of the drifts the one that no plan notices.
-        3 => Just(Move::World(OtherPolicy)),
+        3 => Just(Move::World(Drift::OtherPolicy)),
     ]
 }

@@ -82,14 +82,14 @@ pub struct Counts {
 }
 
 impl Stage<'_> {
-    /// Nothing was done yet.
-    pub fn set(known: &Known, adopted: bool) -> Stage<'_> {
+    /// Nothing was done yet; whether somebody's schedule fires already, and whether the gate asks for the scheduled path.
+    pub fn set(known: &Known, adopted: bool, path: bool) -> Stage<'_> {
         Stage {
             known,
             memory: Memory::new(beginning(adopted), None),
             variant: 0,
             stopped: false,
-            path: false,
+            path,
             clock: "2026-11-29T03:00:00Z".parse().expect("a time"),
             proven: None,
             went: None,
